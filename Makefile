@@ -1,0 +1,45 @@
+# make run | test | check | bench: each sets up what it needs in .venv; Python >= 3.11 with venv is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8080
+
+.PHONY: run test check bench fuzz conformance lock clean
+
+run: $(VENV)/ready
+	$(BIN)/sidecar demo --port $(PORT)
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/ready
+	$(BIN)/python -m bench
+
+# The nightly size of the property tests: 50,000 random streams and more.
+fuzz: $(VENV)/ready
+	FUZZ=1 $(BIN)/python -m pytest -n 2 tests/text tests/wire tests/test_streams_property.py
+
+# The official client's own 6,163 tests, direct and through the sidecar.
+conformance: $(VENV)/ready
+	$(BIN)/python -m tests.conformance
+
+$(VENV)/ready: requirements-dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Needs pip-tools; rewrites both lock files from pyproject.toml and requirements-dev.in.
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
+lock: $(VENV)/ready
+	$(COMPILE) --output-file requirements.txt pyproject.toml
+	$(COMPILE) --constraint requirements.txt --extra demo --output-file requirements-dev.txt requirements-dev.in pyproject.toml
+
+clean:
+	rm -rf $(VENV) build *.egg-info

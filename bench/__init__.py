@@ -1,0 +1,1 @@
+"""Costs of the sidecar beside two references, in one run: `python -m bench`."""

@@ -1,0 +1,142 @@
+"""The command `sidecar`: parse arguments, call, print.
+
+    serve    run the proxy
+    demo     run it with a built-in provider and show what it does
+    check    say what is wrong with a policy, or what it does
+    schema   print the policy's JSON Schema, or its reference
+
+Exit codes: 0 fine, 1 a policy has faults, 2 wrong usage or a file that cannot be read.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from .errors import PolicyError
+
+HOST, PORT, WORKERS = "127.0.0.1", 8080, 1
+FAULTY, MISUSED = 1, 2
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from .server.serve import serve
+
+    return serve(options.policy, options.upstream, options.host, options.port, options.workers)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo import run
+
+    return run(options.port)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from .policy.check import as_json, check, human
+
+    reports = [check(path, os.environ) for path in options.files]
+    print(as_json(reports) if options.format == "json" else "\n".join(map(human, reports)))
+    return max(report.code for report in reports)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from .policy.manual import markdown, schema
+
+    text = markdown() if options.format == "markdown" else json.dumps(schema(), indent=2) + "\n"
+    sys.stdout.write(text)
+    return 0
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"expected a number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _variable(name: str) -> str | None:
+    """A variable's value. Kubernetes sets SIDECAR_PORT=tcp://… beside a service `sidecar`; it is not ours."""
+    value = os.environ.get(name)
+    return None if value is not None and value.startswith("tcp://") else value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sidecar", description="Guardrails between an agent and its LLM provider.")
+    parser.add_argument("--version", action="version", version=f"sidecar {version('guardrail-sidecar')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_serve(commands.add_parser("serve", help="run the proxy"))
+    _add_demo(commands.add_parser("demo", help="run it with a built-in provider and show what it does"))
+    _add_check(commands.add_parser("check", help="say what is wrong with a policy, or what it does"))
+    _add_schema(commands.add_parser("schema", help="print the policy's JSON Schema, or its reference"))
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_serve)
+    policy = _variable("SIDECAR_POLICY")
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="PATH",
+        default=Path(policy) if policy else None,
+        help="a policy file, or a folder of them (SIDECAR_POLICY)",
+    )
+    parser.add_argument(
+        "--upstream",
+        metavar="URL",
+        default=_variable("SIDECAR_UPSTREAM"),
+        help="the provider's base URL, over that of the policy's first provider (SIDECAR_UPSTREAM)",
+    )
+    parser.add_argument("--host", default=_variable("SIDECAR_HOST") or HOST, help="default %(default)s (SIDECAR_HOST)")
+    _add_number(parser, "port", PORT, 0, 65535)
+    _add_number(parser, "workers", WORKERS, 1, 64)
+
+
+def _add_number(parser: argparse.ArgumentParser, name: str, default: int, low: int, high: int) -> None:
+    variable = f"SIDECAR_{name.upper()}"
+    parser.add_argument(
+        f"--{name}",
+        type=_number(low, high),
+        default=_variable(variable) or str(default),
+        help=f"default {default} ({variable})",
+    )
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_demo)
+    _add_number(parser, "port", PORT, 0, 65535)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_check)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a policy file, or a folder of them")
+    parser.add_argument("--format", choices=("human", "json"), default="human", help="default %(default)s")
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_schema)
+    parser.add_argument("--format", choices=("json", "markdown"), default="json", help="default %(default)s")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command. Returns its exit code; argparse exits with 2 on wrong usage."""
+    options = _parser().parse_args(arguments)
+    handler: Callable[[argparse.Namespace], int] = options.handler
+    try:
+        return handler(options)
+    except PolicyError as error:
+        print(error, file=sys.stderr)
+        return FAULTY
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does.
+        sys.stderr.close()
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Runs a call through its stages: down for the request, up for the reply. The one place that obeys decisions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from .decision import Block, Decision, Finish, Mode, Pass, Replace, Stop
+from .events import Event, Found, Stopped, Text
+from .exchange import Exchange, Request
+from .stage import Stage, Visit
+from .surface import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stage at its place. Higher order is further out: it sees the request first and the reply last."""
+
+    stage: Stage
+    mode: Mode
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a stage decided, obeyed or not. For the record; holds no text."""
+
+    stage: str
+    mode: Mode
+    said: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The steps of a policy. Of two with equal order the one declared first goes first, on both ways."""
+
+    down: tuple[Step, ...]
+    up: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> "Chain":
+        live = [step for step in steps if step.mode is not Mode.OFF]
+        return cls(
+            down=tuple(sorted(live, key=lambda step: -step.order)),
+            up=tuple(sorted(live, key=lambda step: step.order)),
+        )
+
+    def open(self, exchange: Exchange) -> "Run":
+        return Run(self, exchange)
+
+
+_SAID = {Pass: "flag", Replace: "redact", Block: "block", Finish: "finish"}
+
+
+@dataclass(slots=True)
+class Run:
+    """One call on its way through the chain."""
+
+    chain: Chain
+    exchange: Exchange
+    verdicts: list[Verdict] = field(default_factory=list)
+    stopped: Stop | None = None
+    _visits: dict[int, Visit] = field(default_factory=dict)
+    _up: list[tuple[Step, Visit]] | None = None
+
+    async def request(self, request: Request) -> Stop | None:
+        """Sends the request down. A stop means that no stage further in, and no provider, sees it."""
+        for step in self.chain.down:
+            visit = self._visits[id(step)] = step.stage.open(self.exchange)
+            decision = await visit.request(request)
+            self._note(step, decision)
+            if step.mode is not Mode.ENFORCE:
+                continue
+            match decision:
+                case Pass():
+                    pass
+                case Replace(edits):
+                    for slot, text in edits:
+                        slot.replace(text)
+                    request.changed = True
+                case Block() | Finish():
+                    self.stopped = decision
+                    return decision
+        return None
+
+    def feed(self, event: Event) -> Sequence[Event]:
+        """One event of the reply through every stage that was reached, inner to outer."""
+        batch: Sequence[Event] = (event,)
+        for step, visit in self._reached():
+            batch = self._through(step, visit, batch)
+        return batch
+
+    def finish(self) -> list[Event]:
+        """The reply is over: what each stage still held goes through the stages outside it."""
+        batch: list[Event] = []
+        for step, visit in self._reached():
+            batch = [*self._through(step, visit, batch), *self._obey(step, (), visit.finish())]
+        return batch
+
+    async def done(self, outcome: str) -> None:
+        for visit in self._visits.values():
+            await visit.done(outcome)
+
+    def _reached(self) -> list[tuple[Step, Visit]]:
+        if self._up is None:
+            self._up = [(s, self._visits[id(s)]) for s in self.chain.up if id(s) in self._visits]
+        return self._up
+
+    def _through(self, step: Step, visit: Visit, batch: Sequence[Event]) -> Sequence[Event]:
+        if len(batch) == 1:
+            return self._obey(step, batch, visit.feed(batch[0]))
+        return [out for event in batch for out in self._obey(step, (event,), visit.feed(event))]
+
+    def _obey(self, step: Step, given: Sequence[Event], got: Sequence[Event]) -> Sequence[Event]:
+        if len(got) == 1 and type(got[0]) is Text:
+            return got if step.mode is Mode.ENFORCE else given
+        kept: list[Event] = []
+        for event in got:
+            match event:
+                case Found(finding, action):
+                    self.verdicts.append(Verdict(step.stage.name, step.mode, action, (finding,)))
+                case Stopped(decision) if event not in given:
+                    self._note(step, decision)
+                    if step.mode is Mode.ENFORCE:
+                        self.stopped = self.stopped or decision
+                    kept.append(event)
+                case _:
+                    kept.append(event)
+        return kept if step.mode is Mode.ENFORCE else given
+
+    def _note(self, step: Step, decision: Decision) -> None:
+        if decision.findings or not isinstance(decision, Pass):
+            said = _SAID[type(decision)]
+            self.verdicts.append(Verdict(step.stage.name, step.mode, said, decision.findings))

@@ -1,0 +1,83 @@
+"""Where text lives: surfaces, slots on them, and the lanes a stream builds up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Kind(StrEnum):
+    """What a guardrail's `on` can name."""
+
+    SYSTEM = "system"
+    USER = "user"
+    TOOL_RESULTS = "tool_results"
+    ASSISTANT = "assistant"
+    TOOL_CALLS = "tool_calls"
+    REPLY = "reply"
+    REASONING = "reasoning"
+    TOOLS = "tools"
+
+
+# Tool definitions are the agent author's own text: a rule looks at them only when it says so.
+OPT_IN = frozenset({Kind.TOOLS})
+EVERYWHERE = frozenset(Kind) - OPT_IN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surface:
+    """A kind of place: endpoint, direction and field. `json` says that its text is itself a JSON document.
+
+    Each is made once, in the table of its wire module, and is itself and no other: lanes are looked up by it for
+    every frame of a stream.
+    """
+
+    name: str
+    kind: Kind
+    json: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Slot:
+    """One text on a surface, with a way to read and replace it in the parsed document."""
+
+    __slots__ = ("_holder", "_key", "surface")
+
+    def __init__(self, surface: Surface, holder: Any, key: str | int) -> None:
+        self.surface, self._holder, self._key = surface, holder, key
+
+    @property
+    def text(self) -> str:
+        text: str = self._holder[self._key]
+        return text
+
+    def replace(self, text: str) -> None:
+        self._holder[self._key] = text
+
+
+class Lane(NamedTuple):
+    """The running text that a stream builds up: a surface, a choice, and which of its parts (a tool call's index)."""
+
+    surface: Surface
+    choice: int = 0
+    part: int | str = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule saw and where; never the text it matched.
+
+    `start` and `end` count characters in the slot's or lane's text as the rule saw it.
+    """
+
+    rule: str
+    name: str
+    surface: Surface
+    start: int
+    end: int
+
+
+def watched(slots: Iterable[Slot], kinds: frozenset[Kind]) -> Iterable[Slot]:
+    return (slot for slot in slots if slot.surface.kind in kinds)

@@ -1,0 +1,156 @@
+"""`sidecar check`: what is wrong with a policy, line by line, or what it does."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..core.surface import OPT_IN, Kind
+from ..errors import Fault, PolicyError
+from ..stages.guardrails import GuardrailConfig
+from .load import load_files, sources
+from .schema import Policy
+from .shape import leaves
+from .snapshot import Snapshot
+
+FINE, FAULTY, UNREADABLE = 0, 1, 2
+# Longer lines than these wrap, and a caret under a wrapped line points nowhere.
+MAX_LINE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one policy's check found: its snapshot or its faults. `lines` are the lines of its files."""
+
+    path: str
+    code: int
+    snapshot: Snapshot | None
+    faults: tuple[Fault, ...]
+    lines: Mapping[str, Sequence[str]]
+
+
+def check(path: Path, environ: Mapping[str, str]) -> Report:
+    """Checks one policy, a file or a folder. Opens nothing but its files."""
+    try:
+        files = sources(path)
+    except OSError as error:
+        fault = Fault(str(path), 0, 0, "", f"cannot be read: {error.strerror or error}")
+        return Report(str(path), UNREADABLE, None, (fault,), {})
+    lines = {file: content.decode("utf-8-sig", "replace").splitlines() for file, content in files}
+    try:
+        return Report(str(path), FINE, load_files(path, files, environ), (), lines)
+    except PolicyError as error:
+        return Report(str(path), FAULTY, None, error.faults, lines)
+
+
+# --- for people ---
+
+
+def human(report: Report) -> str:
+    if report.snapshot is not None:
+        return "\n".join((f"{report.path}: fine", *(f"  {line}" for line in summary(report.snapshot))))
+    return "\n".join(line for fault in report.faults for line in told(fault, report.lines))
+
+
+def told(fault: Fault, lines: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """One fault: its line, and below it the place in the file where that can be shown."""
+    yield str(fault)
+    source = lines.get(fault.file, ())
+    if 0 < fault.line <= len(source):
+        yield from _excerpt(source[fault.line - 1], fault)
+
+
+_ENTRY = re.compile(r"(?P<before>\s*(?:-\s+)*)(?:(?P<key>[\w-]+)\s*:\s*)?(?P<value>.*)")
+_RISKY = re.compile(r"key|secret|token|passw|auth|sha256|://|sk-", re.IGNORECASE)
+
+
+def _excerpt(line: str, fault: Fault) -> Iterator[str]:
+    shown = _shown(line, fault.where)
+    if len(shown) > MAX_LINE or not shown.replace("\t", " ").isprintable() or fault.column > len(shown) + 1:
+        return
+    number = str(fault.line)
+    yield f"  {number} | {shown}"
+    indent = "".join("\t" if char == "\t" else " " for char in shown[: fault.column - 1])
+    yield f"  {' ' * len(number)} | {indent}^"
+
+
+def _shown(line: str, where: str) -> str:
+    """As much of a line as cannot be a secret.
+
+    That is the whole line where it holds one field whose values are no secrets, or nothing that looks so.
+    Of every other line only what stands before its first value is shown.
+    """
+    entry = _ENTRY.match(line)
+    if entry is None:
+        return line
+    field = entry["key"] or re.sub(r"\[\d+\]", "", where).rpartition(".")[2]
+    alone = not (entry["value"].startswith(("{", "[")) and "{" in entry["value"])
+    if (field in _SAFE or where.startswith("models.")) and (alone or not _RISKY.search(line)):
+        return line
+    return f"{line[: entry.start('value')]}…" if entry["value"] else line
+
+
+_SECRET = frozenset(("api_key", "keys", "base_url"))
+_SAFE = frozenset(path[-1] for path, _ in leaves(Policy)) - _SECRET
+
+
+# --- a summary ---
+
+
+def summary(snapshot: Snapshot) -> Iterator[str]:
+    """What a policy does, in a few lines."""
+    policy = snapshot.policy
+    yield f"digest     {snapshot.digest}"
+    for name, provider in policy.providers.items():
+        key = "its own key" if provider.api_key else "the caller's key"
+        yield f"provider   {name}: {provider.base_url}, with {key}"
+    for name, targets in policy.models.items():
+        yield f"model      {name}: {', '.join(targets)}"
+    for rule in policy.guardrails:
+        yield f"rule       {rule.name}: {rule.action}, {rule.mode}; {_looks_for(rule)}; {_watches(rule)}"
+    for tenant in policy.tenants:
+        yield f"tenant     {tenant.name}: {_count(len(tenant.keys), 'key')}"
+    yield from (f"note       {note}" for note in notes(snapshot))
+
+
+def _looks_for(rule: GuardrailConfig) -> str:
+    words = sum(len(one.list) for one in rule.words)
+    kinds = (", ".join(rule.detect), _count(len(rule.patterns), "pattern"), _count(words, "word"))
+    return ", ".join(filter(None, kinds))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}" if number else ""
+
+
+def _watches(rule: GuardrailConfig) -> str:
+    if rule.on is None:
+        return f"everywhere but {', '.join(sorted(OPT_IN))}"
+    return "on " + ", ".join(kind.value for kind in Kind if kind.value in rule.on)
+
+
+def notes(snapshot: Snapshot) -> Iterator[str]:
+    """What the author of a policy may not expect."""
+    policy = snapshot.policy
+    if snapshot.default is None:
+        yield "no provider: give one with --upstream or SIDECAR_UPSTREAM"
+    if snapshot.inert:
+        yield "inert: nothing is looked at and nothing is changed"
+    if any(rule.mode != "off" for rule in policy.guardrails):
+        yield "rules look at /v1/chat/completions; every other endpoint passes through uninspected"
+    if not policy.models:
+        yield "every model name goes through as it is"
+    if policy.tenants and policy.server.auth == "off":
+        yield "server.auth is off: the keys of tenants are not looked at"
+    if policy.telemetry.log == "off":
+        yield "telemetry.log is off: no log line is written"
+
+
+# --- for machines ---
+
+
+def as_json(reports: Sequence[Report]) -> str:
+    """A JSON list with every fault of every report."""
+    found = [asdict(fault) for report in reports for fault in report.faults]
+    return json.dumps(found, indent=2, ensure_ascii=False)

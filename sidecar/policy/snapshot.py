@@ -1,0 +1,112 @@
+"""A compiled policy. An exchange keeps the one it began with."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..core.chain import Chain
+from ..stages import build
+from ..upstream.targets import Provider, Target
+from .schema import Policy, ServerConfig, TelemetryConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the runtime needs of a policy.
+
+    `digest` is 16 hex digits, the same wherever and whenever the same policy is compiled. `inert` says that
+    nothing in the policy looks at exchanges or changes them. `tenants` goes from the hex SHA-256 of a key to
+    a name.
+    """
+
+    digest: str
+    inert: bool
+    providers: Mapping[str, Provider]
+    default: Provider | None
+    models: Mapping[str, tuple[Target, ...]]
+    chain: Chain
+    server: ServerConfig
+    tenants: Mapping[str, str]
+    telemetry: TelemetryConfig
+    policy: Policy
+
+
+def compiled(policy: Policy) -> Snapshot:
+    """Compiles a valid policy. Pure: opens nothing, and the same policy gives the same snapshot."""
+    providers = {name: Provider.of(name, config) for name, config in policy.providers.items()}
+    models = {name: tuple(_target(target, providers) for target in targets) for name, targets in policy.models.items()}
+    chain = Chain.of(build(policy.guardrails, policy.scrub))
+    return Snapshot(
+        digest=digest(policy),
+        inert=not chain.down and not _acts(policy),
+        providers=MappingProxyType(providers),
+        default=next(iter(providers.values()), None),
+        models=MappingProxyType(models),
+        chain=chain,
+        server=policy.server,
+        tenants=MappingProxyType({key: tenant.name for tenant in policy.tenants for key in tenant.keys}),
+        telemetry=policy.telemetry,
+        policy=policy,
+    )
+
+
+def _target(text: str, providers: Mapping[str, Provider]) -> Target:
+    provider, _, model = text.partition("/")
+    return Target(providers[provider], model)
+
+
+# What the server does to exchanges only because the policy says so; the other limits hold in any case.
+_ACTIVE = frozenset(("auth", "cors_origins", "max_body", "max_upload"))
+
+
+def _acts(policy: Policy) -> bool:
+    """Whether anything but the guardrails needs to look at exchanges, or changes them."""
+    return bool(
+        policy.models
+        or policy.tenants
+        or len(policy.providers) > 1
+        or any(provider.api_key for provider in policy.providers.values())
+        or policy.server.model_fields_set & _ACTIVE
+    )
+
+
+def digest(policy: Policy) -> str:
+    """16 hex digits over what the policy means.
+
+    Secret values do not go in; the order of keys goes in only where it means something: in lists, and for the
+    first provider.
+    """
+    canonical = {"default": next(iter(policy.providers), None), "policy": _canonical(policy)}
+    text = json.dumps(canonical, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _canonical(value: Any) -> Any:
+    match value:
+        case BaseModel():
+            return {name: _field(value, name) for name in type(value).model_fields}
+        case Enum():
+            return value.value
+        case Mapping():
+            return {str(key): _canonical(item) for key, item in value.items()}
+        case AbstractSet():
+            return sorted(map(_canonical, value))
+        case str() | int() | float() | None:
+            return value
+        case Sequence():
+            return [_canonical(item) for item in value]
+    raise TypeError(f"a policy has no values of the type {type(value).__name__}")
+
+
+def _field(model: BaseModel, name: str) -> Any:
+    value = getattr(model, name)
+    if type(model).model_fields[name].repr:
+        return _canonical(value)
+    return value is not None

@@ -1,0 +1,197 @@
+"""What is open while the sidecar runs: the policy in force, the clients it needs, the log. Swapped on reload."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from .errors import Fault, PolicyError
+from .policy.load import load
+from .policy.snapshot import Snapshot
+from .telemetry.logline import LogLine
+from .upstream.client import Client
+from .upstream.proxies import proxy_for
+from .upstream.routing import Routes
+
+# How often the policy's files are looked at.
+POLL_SECONDS = 1.0
+
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A policy with everything an exchange needs of it. An exchange keeps the one it began with."""
+
+    snapshot: Snapshot
+    routes: Routes
+    clients: Mapping[str, Client]
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Opened by the server's lifespan, in the event loop that serves.
+
+    `path` is the policy's file or folder, or None; `upstream` stands over the first provider's base URL.
+    """
+
+    path: Path | None
+    upstream: str | None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    ready: bool = False
+    draining: bool = False
+    active: int = 0
+    fault: str = ""
+    """Why the last reload failed; empty when the newest policy is in force."""
+    log: LogLine | None = None
+    _now: InForce | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _wish: asyncio.Event = field(default_factory=asyncio.Event)
+    _poller: asyncio.Task[None] | None = None
+    _prefix: str = field(default_factory=lambda: secrets.token_hex(5))
+    _numbers: "count[int]" = field(default_factory=count)
+
+    @property
+    def now(self) -> InForce:
+        if self._now is None:
+            raise RuntimeError("the runtime is not open")
+        return self._now
+
+    def exchange_id(self) -> str:
+        """Unique over processes and time."""
+        return f"req_{self._prefix}{next(self._numbers):010x}"
+
+    # --- open and close ---
+
+    async def open(self, snapshot: Snapshot | None = None) -> None:
+        """Takes up the policy and begins to look for a newer one. Raises PolicyError and OSError."""
+        self._loop = asyncio.get_running_loop()
+        self._take_up(snapshot or load_policy(self.path, self.environ, self.upstream))
+        self._poller = asyncio.create_task(self._follow())
+        self.ready = True
+
+    async def close(self) -> None:
+        self.ready = False
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.wait([self._poller])
+        if self._now is not None:
+            for client in self._now.clients.values():
+                client.close()
+        if self.log is not None:
+            self.log.close()
+        _stderr().flush()
+
+    # --- reload ---
+
+    def reload_soon(self) -> None:
+        """For signal handlers: has the policy loaded again, from inside the event loop."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wish.set)
+
+    async def reload(self) -> bool:
+        """Loads the policy again. On a fault the one in force stays; the fault is told once and kept in `fault`."""
+        try:
+            self._take_up(await asyncio.to_thread(load_policy, self.path, self.environ, self.upstream))
+        except (PolicyError, OSError) as error:
+            self._refuse(str(error))
+            return False
+        self.fault = ""
+        self.tell({"event": "policy_loaded", "policy": self.now.snapshot.digest})
+        return True
+
+    def _refuse(self, fault: str) -> None:
+        if fault != self.fault:
+            self.fault = fault
+            self.tell({"event": "policy_refused", "in_force": self.now.snapshot.digest, "fault": fault})
+
+    def _take_up(self, snapshot: Snapshot) -> None:
+        before = self._now
+        log = self._log_for(snapshot)
+        self._now = InForce(snapshot, Routes(snapshot.providers, snapshot.models), self._clients(snapshot))
+        if log is not self.log:
+            old, self.log = self.log, log
+            if old is not None:
+                old.close(patience=0.1)
+        for client in before.clients.values() if before else ():
+            if client not in self._now.clients.values():
+                client.close()
+
+    def _log_for(self, snapshot: Snapshot) -> LogLine | None:
+        destination = snapshot.telemetry.log
+        if destination == "off":
+            return None
+        if self.log is not None and self.log.destination == destination:
+            return self.log
+        return LogLine(destination)
+
+    def _clients(self, snapshot: Snapshot) -> Mapping[str, Client]:
+        """A provider that did not change keeps its connections."""
+        old = self._now.clients if self._now is not None else {}
+        clients = {}
+        for name, provider in snapshot.providers.items():
+            kept = old.get(name)
+            if kept is not None and kept.provider == provider:
+                clients[name] = kept
+            else:
+                clients[name] = Client(provider, proxy_for(provider.url, self.environ, self._warn))
+        return clients
+
+    async def _follow(self) -> None:
+        """Reloads when the files have changed, and when asked to."""
+        seen = await asyncio.to_thread(signature, self.path)
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wish.wait(), POLL_SECONDS)
+            found = await asyncio.to_thread(signature, self.path)
+            if found != seen or self._wish.is_set():
+                self._wish.clear()
+                seen = found
+                await self.reload()
+
+    # --- what the process says of itself ---
+
+    def tell(self, fields: dict[str, Any]) -> None:
+        """An event of the process: to the log, or to stderr when there is none."""
+        log = self.log or _stderr()
+        log.tell({"ts": time.time(), **fields})
+
+    def _warn(self, message: str) -> None:
+        self.tell({"event": "warning", "message": message})
+
+
+@cache
+def _stderr() -> LogLine:
+    return LogLine("stderr")
+
+
+def load_policy(path: Path | None, environ: Mapping[str, str], upstream: str | None) -> Snapshot:
+    """The policy, which must say where requests go. Raises PolicyError."""
+    snapshot = load(path, environ, upstream)
+    if snapshot.default is None:
+        hint = "Give --upstream URL, set SIDECAR_UPSTREAM, or name a provider in the policy."
+        raise PolicyError([Fault(str(path or "no policy"), 0, 0, "providers", "there is no provider", hint)])
+    return snapshot
+
+
+def signature(path: Path | None) -> Signature:
+    """What changes when a policy does: name, inode, size and time of its files. Empty while there is none."""
+    if path is None:
+        return ()
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        return tuple(_mark(file) for file in files if file.suffix in (".yaml", ".yml") or file == path)
+    except OSError:
+        return ()
+
+
+def _mark(file: Path) -> tuple[str, int, int, int]:
+    stat = file.stat()
+    return file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,0 +1,52 @@
+"""Whether an exchange runs at all: who calls, and how many are running."""
+
+import hashlib
+from collections.abc import Mapping
+
+from ..errors import Overloaded, Unauthorized
+from ..policy.schema import AuthMode
+from ..runtime import Runtime
+from .headers import CREDENTIALS, OWN_KEY, Headers
+
+DEFAULT_TENANT = "default"
+_BEARER = b"bearer "
+_CARRIERS = frozenset((*CREDENTIALS, OWN_KEY))
+
+
+def enter(runtime: Runtime) -> None:
+    """Takes a place among the running exchanges; give it back with `leave`. Raises Overloaded."""
+    limit = runtime.now.snapshot.server.max_concurrent
+    if runtime.active >= limit:
+        raise Overloaded(f"The sidecar already runs {limit} exchanges, the most it may.", retry_after=1)
+    runtime.active += 1
+
+
+def leave(runtime: Runtime) -> None:
+    runtime.active -= 1
+
+
+def identify(headers: Headers, tenants: Mapping[str, str], auth: AuthMode) -> tuple[str, frozenset[bytes]]:
+    """The tenant, and the names of the headers whose credential was ours and must not go upstream.
+
+    Keys are compared by their SHA-256: how long a look-up takes tells of the hash and nothing of the key.
+    Raises Unauthorized.
+    """
+    found = {
+        name: tenant
+        for name, value in headers
+        if name in _CARRIERS and (tenant := tenants.get(_hash(name, value))) is not None
+    }
+    if not found and auth is AuthMode.REQUIRED:
+        raise Unauthorized(
+            "A key of this sidecar is required, as Authorization: Bearer, x-api-key, api-key or x-sidecar-key."
+        )
+    if len(set(found.values())) > 1:
+        raise Unauthorized("The request presents keys of more than one tenant.")
+    tenant = next(iter(found.values()), DEFAULT_TENANT)
+    return DEFAULT_TENANT if auth is AuthMode.OFF else tenant, frozenset(found)
+
+
+def _hash(name: bytes, value: bytes) -> str:
+    if name == b"authorization" and value[:7].lower() == _BEARER:
+        value = value[7:]
+    return hashlib.sha256(value.strip()).hexdigest()

@@ -1,0 +1,409 @@
+"""The client's side of the wire: uvicorn's httptools protocol with bounds, our error shape and exact framing.
+
+What differs from uvicorn: heads are bounded in bytes, fields and time; what cannot be parsed is answered in the
+API's error shape; a reply goes out as the provider framed it (204 and 304 with a length, any status and reason,
+HTTP/1.0 clients without chunks); a reply that breaks off is never ended cleanly; and whoever serves the exchange
+learns at once that the client has left, also while the socket is not read.
+"""
+
+import asyncio
+import select
+import socket
+import struct
+from asyncio.events import TimerHandle
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+import httptools
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from ..errors import ExchangeError, InvalidRequest
+from ..wire.errors import openai_error
+
+# A request's line and fields must be here this long after their connection or their first byte.
+HEAD_SECONDS = 30.0
+MAX_URL = 16 * 1024
+MAX_FIELDS = 256
+# The rest of a body that nobody wants any more is read and dropped up to here, so that the client sees the answer.
+MAX_LINGER = 64 * 1024 * 1024
+# How often a socket that is not read is asked whether the client is still there.
+_PAUSED_SECONDS = 0.25
+_GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+_RESET = struct.pack("ii", 1, 0)
+
+
+class HeadersTooLarge(ExchangeError):
+    status, code, type = 431, "headers_too_large", "invalid_request_error"
+
+
+class UrlTooLong(ExchangeError):
+    status, code, type = 414, "url_too_long", "invalid_request_error"
+
+
+class RequestTimeout(ExchangeError):
+    status, code, type = 408, "request_timeout", "invalid_request_error"
+
+
+class _Refused(Exception):
+    """Ends parsing from inside a callback; carries the answer."""
+
+    def __init__(self, error: ExchangeError) -> None:
+        self.error = error
+        super().__init__(error.code)
+
+
+class Cycle(RequestResponseCycle):
+    """One exchange on a connection. `on_leave` is called once, at the moment the client is known to have left."""
+
+    on_leave: Callable[[], None] | None = None
+
+    def leave(self) -> None:
+        if not self.response_complete:
+            self.disconnected = True
+            on_leave, self.on_leave = self.on_leave, None
+            if on_leave is not None:
+                on_leave()
+        self.message_event.set()
+
+    def watch(self, on_leave: Callable[[], None]) -> None:
+        """Asks to be told when the client leaves; at once if it has left already."""
+        self.on_leave = on_leave
+        if self.disconnected:
+            on_leave()
+
+    async def run_asgi(self, app: ASGI3Application) -> None:
+        """A reply that the application leaves incomplete is broken off: the client must not take it for whole."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        finally:
+            self.on_response = _nothing
+            self.on_leave = None
+            self.scope.pop("sidecar.watch", None)  # type: ignore[typeddict-item]  # ends a reference cycle
+            if not self.response_complete and not self.disconnected:
+                self._break_off()
+
+    def _break_off(self) -> None:
+        self._flush_head()
+        if self._lasts_until_close and (sock := self.transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.transport.abort()
+        self.transport.close()
+
+    _lasts_until_close = False
+
+    async def send(self, message: Any) -> None:
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if not self.response_started:
+            self._start(message)
+        else:
+            self._body(message.get("body", b""), message.get("more_body", False))
+
+    def _start(self, message: Any) -> None:
+        status: int = message["status"]
+        headers: list[tuple[bytes, bytes]] = message.get("headers", [])
+        self.response_started = True
+        if self.waiting_for_100_continue:  # the body may or may not follow now: the connection cannot go on
+            self.keep_alive = False
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, message.get("reason", b"") or _phrase(status))]
+        for name, value in headers:
+            if name == b"content-length":
+                self.chunked_encoding, self.expected_content_length = False, int(value)
+            lines.append(b"%b: %b\r\n" % (name, value))
+        if self.scope["method"] == "HEAD" or status in (204, 304):
+            self.chunked_encoding, self.expected_content_length = False, 0
+        elif self.chunked_encoding is None:
+            self._frame(lines)
+        lines.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
+        self._head = b"".join(lines)
+        asyncio.get_running_loop().call_soon(self._flush_head)
+
+    _head = b""
+
+    def _flush_head(self) -> None:
+        """A head goes out with the first of its body, in one write, or alone if that is not here yet."""
+        if self._head and not self.transport.is_closing():
+            head, self._head = self._head, b""
+            self.transport.write(head)
+
+    def _write(self, data: bytes) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        if data:
+            self.transport.write(data)
+
+    def _frame(self, lines: list[bytes]) -> None:
+        """No length is known: chunks, or for HTTP/1.0 all that comes until the close."""
+        if self.scope["http_version"] == "1.1":
+            self.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked\r\n")
+        else:
+            self._lasts_until_close, self.keep_alive = True, False
+
+    def _body(self, body: bytes, more: bool) -> None:
+        if self.chunked_encoding:
+            self._write_chunk(body, more)
+        elif self._lasts_until_close:
+            self._write(body)
+        else:
+            self._write_counted(body)
+        if not more:
+            self._complete()
+
+    def _write_chunk(self, body: bytes, more: bool) -> None:
+        chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+        self._write(chunk if more else chunk + b"0\r\n\r\n")
+
+    def _write_counted(self, body: bytes) -> None:
+        """No more than was announced may go out: the next bytes would be taken for another reply."""
+        self._write(body[: self.expected_content_length])
+        self.expected_content_length -= len(body)
+
+    def _complete(self) -> None:
+        if self.expected_content_length > 0:
+            self._break_off()
+            return
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+class Protocol(HttpToolsProtocol):
+    """A client's connection. `app` is a `sidecar.server.app.App`: it knows the limit on heads."""
+
+    serving: Cycle | None = None
+    head_timer: TimerHandle | None = None
+    paused_timer: TimerHandle | None = None
+    head_bytes = 0
+    in_head = False
+    refused: ExchangeError | None = None
+    lingered = 0
+
+    # --- the connection ---
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._cancel_timers()
+        for cycle in (self.serving, *(cycle for cycle, _ in self.pipeline)):
+            if isinstance(cycle, Cycle):
+                cycle.leave()
+        self.pipeline.clear()
+
+    def _cancel_timers(self) -> None:
+        for timer in (self.head_timer, self.paused_timer, self.timeout_keep_alive_task):
+            if timer is not None:
+                timer.cancel()
+        self.head_timer = self.paused_timer = None
+
+    def _expect_head(self) -> None:
+        if self.head_timer is None:
+            self.head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        self.head_timer = None
+        if self.serving is None or self.serving.response_complete:
+            self.refuse(RequestTimeout(f"The request's headers did not arrive within {HEAD_SECONDS:g} s."))
+
+    def refuse(self, error: ExchangeError) -> None:
+        """Answers what is not a request, and closes. A client that already gets a reply is only cut off."""
+        if self.transport.is_closing():
+            return
+        if self.serving is None or self.serving.response_complete:
+            body = openai_error(error)
+            self.transport.write(
+                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+                % (error.status, _phrase(error.status), len(body), body)
+            )
+        self.transport.close()
+
+    # --- what arrives ---
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._upgraded()
+        except httptools.HttpParserError as error:
+            self.refuse(self.refused or _malformed(error))
+            return
+        if self.in_head:
+            self.head_bytes += len(data)
+            self._expect_head()
+            if self.head_bytes > self._max_header():
+                self.refuse(self._headers_too_large())
+        elif self.cycle is not None and self.cycle.response_complete:
+            self._idle_again()
+
+    def _idle_again(self) -> None:
+        """What came belongs to a request that is answered already; its connection may not stay idle for ever."""
+        if self.timeout_keep_alive_task is None and not self.transport.is_closing():
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def _max_header(self) -> int:
+        limit: int = self.config.loaded_app.max_header
+        return limit
+
+    def _headers_too_large(self) -> ExchangeError:
+        bounds = f"{self._max_header()} bytes or {MAX_FIELDS} fields"
+        return HeadersTooLarge(f"The request's headers are larger than {bounds}.")
+
+    def _upgraded(self) -> None:
+        """The client wants another protocol: it gets one answer in this one, and nothing more is read."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+
+    def on_message_begin(self) -> None:
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        self.in_head = True
+        self.head_bytes = self.lingered = 0
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+        if len(self.url) > MAX_URL:
+            self._stop(UrlTooLong(f"The request's URL is longer than {MAX_URL} bytes."))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def _stop(self, error: ExchangeError) -> None:
+        self.refused = error
+        raise _Refused(error)
+
+    def on_headers_complete(self) -> None:
+        self.in_head = False
+        if self.head_timer is not None:
+            self.head_timer.cancel()
+            self.head_timer = None
+        self._check_head()
+        path, mark, query = self.url.partition(b"?")
+        method = self.parser.get_method().decode("ascii")
+        version = self.parser.get_http_version()
+        self.scope = {  # type: ignore[typeddict-unknown-key]
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme or "http",
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "state": self.app_state,
+            "method": method,
+            "path": _decoded(path),
+            "raw_path": path,
+            "query_string": query,
+            "sidecar.query": mark + query,
+        }
+        self._begin(keep_alive=version != "1.0" and self.parser.should_keep_alive())
+
+    def _check_head(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self._max_header() or len(self.headers) > MAX_FIELDS:
+            self._stop(self._headers_too_large())
+        if self.url[:1] != b"/" and self.url != b"*":
+            self._stop(InvalidRequest("The request's target must be a path that begins with a slash."))
+
+    def _begin(self, keep_alive: bool) -> None:
+        before = self.cycle
+        cycle = self.cycle = Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=self.on_response_complete,
+        )
+        self.scope["sidecar.watch"] = cycle.watch  # type: ignore[typeddict-unknown-key]
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+            self._look_while_paused()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self.serving = cycle  # type: ignore[assignment]
+        super()._start_asgi_task(cycle, app)
+
+    def on_body(self, body: bytes) -> None:
+        cycle = self.cycle
+        if cycle.response_complete:
+            self.lingered += len(body)
+            if self.lingered > MAX_LINGER:
+                self.transport.close()
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+            self._look_while_paused()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
+
+    # --- a client that leaves unheard ---
+
+    def _look_while_paused(self) -> None:
+        """A socket that is not read does not tell that its peer has left; the kernel knows."""
+        if self.paused_timer is None:
+            self.paused_timer = self.loop.call_later(_PAUSED_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self.paused_timer = None
+        if not self.flow.read_paused or self.transport.is_closing():
+            return
+        sock = self.transport.get_extra_info("socket")
+        poll = select.poll()
+        poll.register(sock.fileno(), _GONE)
+        if poll.poll(0):
+            self.transport.abort()
+        else:
+            self._look_while_paused()
+
+
+def _nothing() -> None:
+    """Stands where a finished exchange had its callback."""
+
+
+def _phrase(status: int) -> bytes:
+    return _PHRASES.get(status, b"")
+
+
+_PHRASES = {status.value: status.phrase.encode("ascii") for status in HTTPStatus}
+
+
+def _decoded(path: bytes) -> str:
+    text = path.decode("latin-1")
+    return unquote(text) if "%" in text else text
+
+
+def _malformed(error: Exception) -> ExchangeError:
+    return InvalidRequest(f"This is not a valid HTTP request: {error}.")

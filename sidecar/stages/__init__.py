@@ -1,0 +1,25 @@
+"""The built-in stages and their order. Higher is further out: it sees the request first and the reply last.
+
+    400  guardrails   closest to the model of all that change text, so that they see what others put in
+    300  scrub        bounds what the guardrails have redacted; bounding first could cut a secret in two
+
+Of equal order the one declared first goes first, on both ways.
+"""
+
+from collections.abc import Sequence
+
+from ..core.chain import Step
+from ..core.decision import Mode
+from .guardrails import Guardrail, GuardrailConfig
+from .scrub import Bounds, ScrubConfig
+
+GUARDRAILS = 400
+SCRUB = 300
+
+
+def build(guardrails: Sequence[GuardrailConfig], scrub: ScrubConfig) -> tuple[Step, ...]:
+    """The steps of a policy. Raises PatternError when a rule is too large."""
+    steps = [Step(Guardrail.of(c, scrub.replacement), Mode(c.mode), GUARDRAILS) for c in guardrails]
+    if scrub.max_chars.tool_results is not None:
+        steps.append(Step(Bounds(scrub.max_chars.tool_results), Mode.ENFORCE, SCRUB))
+    return tuple(steps)

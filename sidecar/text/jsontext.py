@@ -1,0 +1,219 @@
+"""Scrubs text that is itself JSON, such as a tool call's arguments, and leaves it JSON.
+
+What a rule sees are the decoded strings, each on its own, keys included, and what stands bare, such as a number.
+What is not replaced keeps its spelling: `\\u00e9` stays `\\u00e9`. What stands for a finding is written as JSON asks;
+a bare value with a finding in it becomes a string. JSON that is broken is read the same way as far as it goes, and
+text that does not begin like JSON is scrubbed as plain text.
+"""
+
+import json
+import re
+from collections import deque
+from typing import Final
+
+from .rules import Ruleset
+from .scrubber import Hit, Op, Scrubber
+
+_BEGINS: Final = re.compile(r"\s*(.)?", re.DOTALL)
+_JSON_BEGINS_WITH: Final = frozenset('{["-0123456789')
+_STRUCTURE: Final = re.compile(r"[\s{}\[\]:,]+")
+_BARE: Final = re.compile(r'[^{}\[\]:,"]+')
+_PLAIN: Final = re.compile(r'[^"\\]+')
+_UNICODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+_SHORT: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_UNICODE_LENGTH: Final = 6
+_LITERALS: Final = frozenset(("true", "false", "null"))
+# A bare value is looked at when it is complete; one longer than this is not a value, and is read as plain text.
+_MAX_BARE: Final = 256
+_NEAR_END: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?$")
+
+
+def quoted(text: str) -> str:
+    """The text as the inside of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+class JsonScrubber:
+    """The same shape as Scrubber's, for JSON text: feed pieces, finish, read `hits`, `found`, `overflowed`."""
+
+    __slots__ = (
+        "_bare",
+        "_in_string",
+        "_inner",
+        "_mode",
+        "_offset",
+        "_rest",
+        "_rules",
+        "_spelt",
+        "found",
+        "hits",
+        "overflowed",
+    )
+
+    def __init__(self, rules: Ruleset) -> None:
+        self._rules = rules
+        self._mode: str = "unknown"  # json, plain, or unknown until the first character that tells
+        self._in_string = False
+        self._rest = ""  # an escape that is not complete yet
+        self._bare = ""  # a bare value that is not complete yet
+        self._inner: Scrubber | None = None  # for the string or plain text under way
+        self._spelt: deque[tuple[int, str]] = deque()  # its undecided characters as they were spelt
+        self._offset = 0  # characters of values before it
+        self.found: str | None = None
+        self.overflowed: str | None = None
+        self.hits: list[Hit] = []
+
+    @property
+    def held(self) -> int:
+        return len(self._rest) + len(self._bare) + (self._inner.held if self._inner else 0)
+
+    def feed(self, text: str) -> list[Op]:
+        text, self._rest = self._rest + text, ""
+        ops: list[Op] = []
+        at = self._begin(text, ops) if self._mode == "unknown" else 0
+        while at < len(text):
+            if self._in_string:
+                at = self._string(text, at, ops)
+            elif self._mode == "plain":
+                at = self._plain(text, at, ops)
+            else:
+                at = self._outside(text, at, ops)
+        return ops
+
+    def finish(self) -> list[Op]:
+        ops: list[Op] = []
+        if self._rest:
+            self._value(self._rest, [(1, char) for char in self._rest], ops)
+            self._rest = ""
+        self._end_bare(ops)
+        self._close(ops)
+        return ops
+
+    def _begin(self, text: str, ops: list[Op]) -> int:
+        """White space at the beginning tells nothing, and is kept."""
+        first = _BEGINS.match(text)
+        if first is None or first[1] is None:
+            return self._keep(text, 0, len(text), ops)
+        self._mode = "json" if first[1] in _JSON_BEGINS_WITH else "plain"
+        return self._keep(text, 0, first.start(1), ops)
+
+    def _plain(self, text: str, at: int, ops: list[Op]) -> int:
+        rest = text[at:]
+        self._value(rest, [(len(rest), rest)], ops)
+        return len(text)
+
+    def _outside(self, text: str, at: int, ops: list[Op]) -> int:
+        if self._bare or not text[at].isspace():
+            bare = _BARE.match(text, at)
+            if bare is not None:
+                return self._add_bare(text, at, bare.end(), ops)
+        self._end_bare(ops)
+        if text[at] == '"':
+            self._in_string = True
+            return self._keep(text, at, at + 1, ops)
+        structure = _STRUCTURE.match(text, at)
+        assert structure is not None  # noqa: S101 -- what is neither bare nor a quote is structure
+        return self._keep(text, at, structure.end(), ops)
+
+    def _add_bare(self, text: str, at: int, end: int, ops: list[Op]) -> int:
+        room = _MAX_BARE - len(self._bare)
+        self._bare += text[at : min(end, at + room)]
+        if end - at < room:
+            return end
+        long, self._bare, self._mode = self._bare, "", "plain"
+        self._plain(long, 0, ops)
+        return at + room
+
+    def _end_bare(self, ops: list[Op]) -> None:
+        bare, self._bare = self._bare, ""
+        value = bare.rstrip()
+        if not value:
+            return
+        self._inner = Scrubber(self._rules)
+        inner = [] if value in _LITERALS else [*self._inner.feed(value), *self._inner.finish()]
+        replaced = "".join(op.text for op in inner)
+        if any(not op.kept for op in inner):
+            ops += (Op(False, f'"{quoted(replaced)}"', 0), Op(False, "", len(value)))
+        else:
+            self._keep(value, 0, len(value), ops)
+        self._keep(bare, len(value), len(bare), ops)
+        self._done(self._inner)
+
+    def _string(self, text: str, at: int, ops: list[Op]) -> int:
+        if text[at] == '"':
+            self._close(ops)
+            self._in_string = False
+            return self._keep(text, at, at + 1, ops)
+        if plain := _PLAIN.match(text, at):
+            self._value(plain[0], [(len(plain[0]), plain[0])], ops)
+            return plain.end()
+        if _NEAR_END.match(text, at):
+            self._rest = text[at:]
+            return len(text)
+        return self._escape(text, at, ops)
+
+    def _escape(self, text: str, at: int, ops: list[Op]) -> int:
+        if code := _UNICODE.match(text, at):
+            self._value(chr(int(code[1], 16)), [(1, code[0])], ops)
+            return code.end()
+        self._value(_SHORT.get(text[at + 1], text[at + 1]), [(1, text[at : at + 2])], ops)
+        return at + 2
+
+    def _keep(self, text: str, start: int, end: int, ops: list[Op]) -> int:
+        if end > start:
+            ops.append(Op(True, text[start:end], end - start))
+        return end
+
+    def _value(self, decoded: str, spelt: list[tuple[int, str]], ops: list[Op]) -> None:
+        if self._inner is None:
+            self._inner = Scrubber(self._rules)
+        self._spelt.extend(spelt)
+        self._respell(self._inner.feed(decoded), ops)
+        self._look(self._inner)
+
+    def _close(self, ops: list[Op]) -> None:
+        """The string or plain text is over."""
+        if self._inner is not None:
+            self._respell(self._inner.finish(), ops)
+            self._done(self._inner)
+
+    def _done(self, inner: Scrubber) -> None:
+        self._look(inner)
+        self.hits.extend(Hit(hit.name, hit.start + self._offset, hit.end + self._offset) for hit in inner.hits)
+        self._offset += inner.length
+        self._inner = None
+        self._spelt.clear()
+
+    def _look(self, inner: Scrubber) -> None:
+        self.found = self.found or inner.found
+        self.overflowed = self.overflowed or inner.overflowed
+
+    def _respell(self, inner: list[Op], ops: list[Op]) -> None:
+        for op in inner:
+            if op.taken:
+                spelling = self._spelling(op.taken)
+                ops.append(Op(op.kept, spelling if op.kept else "", len(spelling)))
+            else:
+                ops.append(Op(False, quoted(op.text) if self._in_string else op.text, 0))
+
+    def _spelling(self, count: int) -> str:
+        """Takes the next `count` decoded characters as they were spelt; a pair of escapes is one character."""
+        pieces: list[str] = []
+        while count > 0:
+            chars, piece = self._spelt.popleft()
+            if chars > count:
+                self._spelt.appendleft((chars - count, piece[count:]))
+                piece = piece[:count]
+            elif _is_high(piece) and self._spelt and _is_low(self._spelt[0][1]):
+                piece += self._spelt.popleft()[1]
+            count -= min(chars, count)
+            pieces.append(piece)
+        return "".join(pieces)
+
+
+def _is_high(piece: str) -> bool:
+    return len(piece) == _UNICODE_LENGTH and piece[:2] == "\\u" and piece[2:4].lower() in ("d8", "d9", "da", "db")
+
+
+def _is_low(piece: str) -> bool:
+    return len(piece) == _UNICODE_LENGTH and piece[:2] == "\\u" and piece[2:4].lower() in ("dc", "dd", "de", "df")

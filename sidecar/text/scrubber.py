@@ -1,0 +1,344 @@
+"""Replaces what a rule set finds, in text that arrives in pieces, exactly as it would in the whole text.
+
+What is found in a text is defined without any pieces. Each matcher finds its matches from left to right, one
+after the other; a match that its check turns down does not count, and the search goes on one character later.
+A text that stays the beginning of a match for `max_hold` bytes is taken for one (the overflow), as far as it
+stays so. Of all these the leftmost comes first, then the one declared earlier, then the longer; those that
+overlap are one span under the first one's name. No match is followed for more than MAX_SWALLOW bytes.
+
+The scrubber holds text back only from the first position where a match could still be growing. A match that can
+only grow is announced at once, and the rest of it swallowed as it arrives.
+"""
+
+from typing import NamedTuple
+
+from .matcher import Found, Matcher, after, floor
+from .rules import CONTEXT, MAX_SWALLOW, Ruleset
+
+
+class Op(NamedTuple):
+    """One step of the output.
+
+    Either `kept` text, the next `taken` characters of the input as they came; or `text` that stands for a finding
+    (`taken` is 0); or input that is swallowed (no text).
+    """
+
+    kept: bool
+    text: str
+    taken: int
+
+
+class Hit(NamedTuple):
+    """A finding: the matcher's name and its span in characters of the input."""
+
+    name: str
+    start: int
+    end: int
+
+
+class _Match(NamedTuple):
+    start: int
+    matcher: int
+    end: int
+
+    def precedence(self) -> tuple[int, int, int]:
+        return self.start, self.matcher, -self.end
+
+
+class Scrubber:
+    """One rule set's look at one running text.
+
+    `hits` grows as findings are complete. `found` is the first finding's name, known as early as it can be;
+    `overflowed` the name of the first that was only taken for one.
+    """
+
+    __slots__ = (
+        "_announced",
+        "_at",
+        "_base",
+        "_buffer",
+        "_chars",
+        "_half",
+        "_pending",
+        "_rules",
+        "_said",
+        "_skip",
+        "_span",
+        "found",
+        "hits",
+        "overflowed",
+    )
+
+    def __init__(self, rules: Ruleset) -> None:
+        self._rules = rules
+        self._buffer = b""  # undecided text, and a little before it
+        self._base = 0  # where the buffer begins; offsets count bytes of the whole text
+        self._at = 0  # what begins before this is decided
+        self._said = 0  # what stands before this has been said or swallowed
+        self._chars = 0  # the same in characters
+        self._half = ""  # half of a surrogate pair, waiting for the other
+        self._skip: dict[int, int] = {}  # matcher -> where its next match may begin at the earliest
+        self._pending: list[_Match] = []  # decided, and beginning after `_at`
+        self._announced: int | None = None  # the matcher whose match at `_at` is announced and still growing
+        self._span: Hit | None = None  # the last span, which overlapping findings may still lengthen
+        self.found: str | None = None
+        self.overflowed: str | None = None
+        self.hits: list[Hit] = []
+
+    @property
+    def length(self) -> int:
+        """How many characters have been said or swallowed."""
+        return self._chars
+
+    @property
+    def held(self) -> int:
+        """How many bytes have arrived and wait to be said."""
+        waiting = 0 if self._announced is not None else self._end() - max(self._said, self._at)
+        return waiting + len(self._half)
+
+    def feed(self, text: str) -> list[Op]:
+        """More of the text; returns what can be said by now."""
+        self._buffer += self._encoded(text)
+        if self._is_plain():
+            return self._feed_plain()
+        ops: list[Op] = []
+        while self._decide(ops, final=False):
+            pass
+        self._forget()
+        return ops
+
+    def finish(self) -> list[Op]:
+        """The text is over; returns the rest."""
+        self._buffer += self._half.encode("utf-8", "surrogatepass")
+        self._half = ""
+        ops: list[Op] = []
+        while self._at < self._end():
+            self._decide(ops, final=True)
+        self._close_span()
+        return ops
+
+    def _is_plain(self) -> bool:
+        """Nothing in the text that is here is or could become a finding, but for what may begin at its end."""
+        if self._skip or self._pending or self._span or self._said != self._at or self._announced is not None:
+            return False
+        start = self._at - self._base
+        room = len(self._buffer) - start < self._rules.options.max_hold
+        return room and not self._rules.maybe(self._buffer, start)
+
+    def _feed_plain(self) -> list[Op]:
+        """What `_decide` comes to for plain text, without its detours: this is nearly every piece of a stream."""
+        buffer, start = self._buffer, self._at - self._base
+        end = self._rules.growing_from(buffer, start)
+        if end == start:
+            return []
+        said = buffer[start:end].decode("utf-8", "surrogatepass")
+        self._at = self._said = self._base + end
+        self._chars += len(said)
+        self._forget()
+        return [Op(True, said, len(said))]
+
+    def _encoded(self, text: str) -> bytes:
+        if not self._half:
+            try:
+                return text.encode()
+            except UnicodeEncodeError:
+                pass
+        text = _paired(self._half + text)
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return text[: len(text) - len(self._half)].encode("utf-8", "surrogatepass")
+
+    def _end(self) -> int:
+        return self._base + len(self._buffer)
+
+    def _forget(self) -> None:
+        drop = self._at - CONTEXT - self._base
+        if drop > 0:
+            self._buffer = self._buffer[drop:]
+            self._base += drop
+
+    # Decisions are made on the text cut a bounded way after `_at`, or at its end, whichever comes first: never with
+    # more than `max_hold` bytes after an undecided position, however the text arrived. So an overflow shows at the
+    # same byte for every way of cutting the text into pieces.
+
+    def _limit(self) -> int:
+        room = self._rules.options.max_hold if self._announced is None else MAX_SWALLOW
+        return self._base + floor(self._buffer, self._at + room - self._base)
+
+    def _decide(self, ops: list[Op], *, final: bool) -> bool:
+        """Decides what can be decided at the next cut. True when there is more to decide."""
+        end, limit = self._end(), self._limit()
+        cut = min(end, limit)
+        low = max(self._base, self._at - CONTEXT)
+        window = _Window(self._buffer[low - self._base : cut - self._base], low)
+        growing = cut if final and cut == end else self._growing_from(window)
+        if self._announced is not None:
+            if growing == self._at and cut < limit:
+                return False
+            return self._conclude(window, cut if growing == self._at else None, ops)
+        suspect = self._rules.maybe(window.text, self._at - low)
+        if suspect:
+            self._collect(window, growing)
+        self._say(growing, ops)
+        stuck = growing == self._at
+        self._move(growing)
+        overflow = stuck and cut == limit
+        if growing < cut and (suspect or overflow):
+            self._announce(window, ops, overflow=overflow)
+            if overflow and self._announced is None:
+                self._pass(window, ops)
+        return cut < end or end >= self._limit()
+
+    def _pass(self, window: "_Window", ops: list[Op]) -> None:
+        """What is at `_at` only looked like the beginning of a match: not one is left that it could become."""
+        upto = window.low + after(window.text, self._at - window.low)
+        self._collect(window, upto)
+        self._say(upto, ops)
+        self._move(upto)
+
+    def _growing_from(self, window: "_Window") -> int:
+        """The first position from `_at` on where a match could still be growing."""
+        text, start = window.text, self._at - window.low
+        if not self._skip:
+            return window.low + self._rules.growing_from(text, start)
+        return window.low + min(
+            matcher.growing_from(text, max(start, self._skip.get(index, 0) - window.low))
+            for index, matcher in enumerate(self._rules.matchers)
+        )
+
+    def _collect(self, window: "_Window", upto: int) -> None:
+        """Puts the matches that begin before `upto` among the pending: they are decided."""
+        for index in self._rules.matching(window.text):
+            matcher = self._rules.matchers[index]
+            start = max(self._at, self._skip.get(index, 0))
+            while start < upto and (match := window.find(matcher, start)) is not None and match.start < upto:
+                self._pending.append(_Match(match.value_start, index, match.value_end))
+                start = self._skip[index] = match.end
+
+    def _conclude(self, window: "_Window", capped: int | None, ops: list[Op]) -> bool:
+        """The announced match is over, or has reached the cap; only what begins at `_at` is decided by that."""
+        assert self._announced is not None  # noqa: S101
+        if capped is None:
+            upto = window.low + after(window.text, self._at - window.low)
+            self._collect_overflows(window)
+            self._collect(window, upto)
+        else:
+            upto = capped
+            self._pending.append(_Match(self._at, self._announced, capped))
+            self._skip = dict.fromkeys(range(len(self._rules.matchers)), capped)
+        self._say(upto, ops)
+        self._announced = None
+        self._move(upto)
+        return True
+
+    def _collect_overflows(self, window: "_Window") -> None:
+        if self._rules.options.skips_overflow:
+            return
+        start, text = self._at - window.low, window.text
+        for index, matcher in enumerate(self._rules.matchers):
+            if self._skip.get(index, 0) > self._at or self._rules.is_short(matcher):
+                continue
+            reach = matcher.reach(text, start)
+            if reach >= floor(text, start + self._rules.options.max_hold) and matcher.match_at(text, start) is None:
+                self._pending.append(_Match(self._at, index, window.low + reach))
+                self._skip[index] = window.low + reach
+
+    def _announce(self, window: "_Window", ops: list[Op], *, overflow: bool) -> None:
+        """Says at once what stands for a match at `_at` that is certain by now, or too long to wait for."""
+        text, start = window.text, self._at - window.low
+        for index in self._rules.beginning(text[start:]):
+            if self._skip.get(index, 0) > self._at:
+                continue
+            matcher = self._rules.matchers[index]
+            grows = matcher.could_grow(text, start)
+            match = matcher.match_at(text, start) if matcher.certain or not grows else None
+            matches = match is not None and match.value_start == start
+            if matches or (grows and overflow and not self._rules.options.skips_overflow):
+                self._announced = index
+                self.overflowed = self.overflowed or (None if matches else matcher.name)
+                if self._said <= self._at:
+                    self._put(index, ops)
+                return
+            if grows and not overflow:
+                return
+            if grows:
+                self._skip[index] = window.low + after(text, start)
+
+    def _move(self, at: int) -> None:
+        self._at = at
+        if self._skip:
+            self._skip = {index: skip for index, skip in self._skip.items() if skip > at}
+
+    # What is said: pending findings in their order, kept text between them.
+
+    def _say(self, upto: int, ops: list[Op]) -> None:
+        """Says everything that begins before `upto`."""
+        if self._pending:
+            self._pending.sort(key=_Match.precedence)
+            while self._pending and self._pending[0].start < upto:
+                self._say_match(self._pending.pop(0), ops)
+        self._keep(upto, ops)
+
+    def _say_match(self, match: _Match, ops: list[Op]) -> None:
+        announced = self._announced is not None and match.start == self._at
+        if match.start >= self._said and not announced:
+            self._keep(match.start, ops)
+            self._put(match.matcher, ops)
+        self._swallow(match.end, ops)
+
+    def _keep(self, upto: int, ops: list[Op]) -> None:
+        if upto > self._said:
+            self._close_span()
+            text = self._take(upto)
+            ops.append(Op(True, text, len(text)))
+
+    def _put(self, index: int, ops: list[Op]) -> None:
+        self._close_span()
+        name = self._rules.matchers[index].name
+        self.found = self.found or name
+        self._span = Hit(name, self._chars, self._chars)
+        ops.append(Op(False, self._rules.replacements[index], 0))
+
+    def _swallow(self, upto: int, ops: list[Op]) -> None:
+        if upto > self._said:
+            taken = len(self._take(upto))
+            ops.append(Op(False, "", taken))
+            if self._span is not None:
+                self._span = self._span._replace(end=self._chars)
+
+    def _take(self, upto: int) -> str:
+        text = self._buffer[self._said - self._base : upto - self._base].decode("utf-8", "surrogatepass")
+        self._said = upto
+        self._chars += len(text)
+        return text
+
+    def _close_span(self) -> None:
+        if self._span is not None:
+            self.hits.append(self._span)
+            self._span = None
+
+
+class _Window(NamedTuple):
+    """A piece of the text that begins at offset `low`."""
+
+    text: bytes
+    low: int
+
+    def find(self, matcher: Matcher, start: int) -> Found | None:
+        """The matcher's first match from `start` on, in offsets of the whole text."""
+        found = matcher.find(self.text, start - self.low)
+        return None if found is None else found.moved(self.low)
+
+
+def _paired(text: str) -> str:
+    """Joins halves of surrogate pairs that have come together."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def scrub(rules: Ruleset, text: str) -> tuple[str, list[Hit], bool]:
+    """The whole text at once: what it becomes, what was found, and whether something overflowed."""
+    data = text.encode("utf-8", "surrogatepass")
+    if not rules.maybe(data, 0):
+        return text, [], False
+    scrubber = Scrubber(rules)
+    ops = [*scrubber.feed(text), *scrubber.finish()]
+    return "".join(op.text for op in ops), scrubber.hits, scrubber.overflowed is not None

@@ -1,0 +1,1 @@
+"""Cases drawn from public bug reports, played against a running sidecar through real sockets."""

@@ -1,0 +1,71 @@
+"""Which cases run, how, and which wait for what."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.running import SHARED
+
+from .variants import NAMED, ByHand, Later, siblings, varied
+
+FILE = SHARED / "cases" / "open.jsonl"
+
+BUDGETS = "budgets are a later section of the policy"
+RETRY = "retry and fallback are a later section of the policy"
+DECODING = "tool calls told in text are decoded by a later stage"
+STRUCTURED = "structured output is a later stage"
+VAULT = "reversible masking comes with the vault"
+
+NOT_YET: Mapping[str, str] = {
+    "B08": "the Responses API is a later wire module",
+    "B11": "normalising before matching is a later field of the guardrail",
+    "B14": "rules for keys of JSON inside JSON are a later kind of rule",
+    "B21": VAULT,
+    "B23": VAULT,
+    **dict.fromkeys(["C01", "C02", "C03", "C04", "C07", "C08", "I04"], BUDGETS),
+    **dict.fromkeys(["D01", "D02", "D04", "D06", "D07"], RETRY),
+    **dict.fromkeys(["E01", "E02", "E04", "E05", "E06", "E07", "E10"], DECODING),
+    **dict.fromkeys(["F01", "F02", "F04", "F06", "F08"], STRUCTURED),
+}
+# Single expectations that wait while the rest of their case runs.
+LATER: Mapping[str, Mapping[str, str]] = {
+    "A07": {"state.tool_calls_charged": BUDGETS},
+    "I06": {"audit.must_not_contain": "no bodies are stored in this release"},
+}
+# Cases that are a conversation of their own.
+BY_HAND: Mapping[str, str] = {
+    "G04": "test_addresses.py::test_base_urls",
+    "G09": "test_leaving.py::test_streamed",
+    "G11": "test_addresses.py::test_odd_no_proxy",
+    "H01": "test_config.py::test_misspelt_section",
+    "H02": "test_config.py::test_duplicate_section",
+    "H04": "test_config.py::test_control_character",
+    "H05": "test_reload.py::test_a_bad_file_changes_nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One test: a case or a variant of it."""
+
+    name: str
+    case: dict[str, Any]
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """Every case by id; empty where the folder beside the repository is missing."""
+    if not FILE.exists():
+        return {}
+    return {case["id"]: case for case in map(json.loads, FILE.read_text("utf-8").splitlines())}
+
+
+def plays() -> Iterator[Play]:
+    for name, case in load().items():
+        if name in NOT_YET or name in BY_HAND:
+            continue
+        yield Play(name, case)
+        changes = {**NAMED.get(name, {}), **siblings(case)}
+        for title, change in changes.items():
+            if not isinstance(change, ByHand | Later):
+                yield Play(f"{name}: {title}", varied(case, change))

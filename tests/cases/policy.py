@@ -1,0 +1,110 @@
+"""From the case file's intents, in words of their own, to this product's policy; nothing else knows both."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Intent = Mapping[str, Any]
+
+# Where the case file says a rule looks, in our words.
+ON: Mapping[str, tuple[str, ...]] = {
+    "prompt": ("system", "user", "assistant"),
+    "user": ("user",),
+    "tool_result": ("tool_results",),
+    "tool_args": ("tool_calls",),
+    "reply": ("reply", "reasoning"),
+}
+# Intents that change nothing in what a case of this release expects.
+WITHOUT_A_WORD: Mapping[str, str] = {
+    "budget": "budgets are a later section",
+    "retry": "retries are a later section; without them there is one attempt, as the case expects",
+    "audit": "no bodies are stored in this release",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a sidecar is started with. An empty policy means inert."""
+
+    policy: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def setup(intents: Sequence[Intent], base_url: str) -> Setup:
+    """The policy and environment that carry out these intents before the provider at `base_url`."""
+    made = Setup()
+    for position, intent in enumerate(intents):
+        word = intent["action"]
+        if word not in WITHOUT_A_WORD:
+            INTENTS[word](made, intent, position)
+    if made.policy:
+        provider = made.policy.setdefault("providers", {}).setdefault("upstream", {})
+        provider["base_url"] = base_url
+        made.policy.setdefault("telemetry", {"log": "stdout"})
+        made.policy["version"] = 1
+    return made
+
+
+def _guardrail(made: Setup, intent: Intent, rule: dict[str, Any]) -> dict[str, Any]:
+    on = [kind for word in intent["on"] for kind in ON[word]]
+    whole = {**rule, "on": on, "action": intent["action"]}
+    made.policy.setdefault("guardrails", []).append(whole)
+    return whole
+
+
+def _redact(made: Setup, intent: Intent, position: int) -> None:
+    """Rules that redact in the same places are one guardrail, whose findings do not cut into each other."""
+    rule = intent["rule"]
+    pattern = {"name": rule["replace"].strip("[]"), "regex": rule["regex"]}
+    whole = _guardrail(made, intent, {"name": rule["name"], "patterns": [pattern], "replacement": "[{name}]"})
+    match made.policy["guardrails"]:
+        case [*_, {"action": "redact", "on": on, "patterns": patterns}, _] if on == whole["on"]:
+            patterns.append(pattern)
+            made.policy["guardrails"].pop()
+
+
+def _block(made: Setup, intent: Intent, position: int) -> None:
+    rule: dict[str, Any] = {"name": f"block-{position}"}
+    if intent.get("keywords"):
+        words = {"name": "keywords", "list": intent["keywords"]}
+        rule["words"] = [{**words, "ignore_case": True} if intent.get("case_insensitive") else words]
+    if regex := intent.get("regex"):
+        rule["patterns"] = [{"name": "pattern", "regex": regex}]
+    if "ends" in intent:
+        rule["on_block"] = intent["ends"]
+    _guardrail(made, intent, rule)
+
+
+def _auth(made: Setup, intent: Intent, position: int) -> None:
+    tenants = intent.get("keys", {intent["proxy_key"]: "local"} if "proxy_key" in intent else {})
+    if tenants:
+        made.policy["server"] = {"auth": "required"}
+        made.policy["tenants"] = [{"name": name, "keys": [digest(key)]} for key, name in tenants.items()]
+    if "upstream_key_env" in intent:
+        name, _, value = intent["upstream_key_env"].partition("=")
+        made.env[name] = value
+        made.policy.setdefault("providers", {}).setdefault("upstream", {})["api_key"] = f"${{{name}}}"
+
+
+def _log(made: Setup, intent: Intent, position: int) -> None:
+    made.policy["telemetry"] = {"log": "stdout"}
+
+
+def _timeout(made: Setup, intent: Intent, position: int) -> None:
+    provider = made.policy.setdefault("providers", {}).setdefault("upstream", {})
+    provider["timeouts"] = {"idle": f"{intent['stream_idle_s']}s"}
+
+
+def digest(key: str) -> str:
+    """A client key as a policy holds it."""
+    return f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
+    "redact": _redact,
+    "block": _block,
+    "auth": _auth,
+    "log": _log,
+    "timeout": _timeout,
+}
