@@ -85,8 +85,11 @@ class Run:
     def feed(self, event: Event) -> Sequence[Event]:
         """One event of the reply through every stage that was reached, inner to outer."""
         batch: Sequence[Event] = (event,)
-        for step, visit in self._reached():
-            batch = self._through(step, visit, batch)
+        for step, visit in self._up or self._reached():
+            if len(batch) != 1:
+                batch = self._through(step, visit, batch)
+            elif (got := visit.feed(batch[0])) != batch:
+                batch = self._obey(step, batch, got)
         return batch
 
     def finish(self) -> list[Event]:

@@ -69,14 +69,15 @@ class Lane(NamedTuple):
 class Finding:
     """What a rule saw and where; never the text it matched.
 
-    `start` and `end` count characters in the slot's or lane's text as the rule saw it.
+    `start` and `end` count characters in the slot's or lane's text as the rule saw it; None where the call was
+    stopped before that was known.
     """
 
     rule: str
     name: str
     surface: Surface
-    start: int
-    end: int
+    start: int | None = None
+    end: int | None = None
 
 
 def watched(slots: Iterable[Slot], kinds: frozenset[Kind]) -> Iterable[Slot]:

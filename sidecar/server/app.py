@@ -52,7 +52,7 @@ class App:
             await conduct(self.runtime, scope, receive, send, self._handler(scope))
 
     def _handler(self, scope: Any) -> Handler:
-        if _asks_to_switch(scope["headers"]):
+        if _asks_to_switch(scope["method"], scope["headers"]):
             return no_upgrade
         guarded = self.runtime.now.snapshot.chain.down and find(scope["method"], scope["path"])
         return guarded or relay
@@ -83,13 +83,9 @@ async def no_upgrade(hop: Hop) -> None:
     )
 
 
-def _asks_to_switch(headers: Headers) -> bool:
-    """A WebSocket, or another upgrade whose body the HTTP/1.1 parser has not read. Any other offer is ignored."""
-    offered = value_of(headers, b"upgrade")
-    if offered is None:
-        return False
-    bodied = any(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
-    return bodied or b"websocket" in offered.lower()
+def _asks_to_switch(method: str, headers: Headers) -> bool:
+    """What only makes sense in another protocol. Any other offer of one is declined by answering in this one."""
+    return method == "CONNECT" or b"websocket" in (value_of(headers, b"upgrade") or b"").lower()
 
 
 def cors(app: Any, origins: tuple[str, ...]) -> CORSMiddleware:

@@ -155,14 +155,15 @@ class Hop:
     async def answer(self, call: Call) -> Reply:
         """The provider's reply at its headers. Raises UpstreamTimeout, UpstreamBroken and ClientLeft."""
         self.watch.wait("first_byte")
+        record = self.record
         try:
             reply = await call.answer()
+            record.first_byte = time.perf_counter()
         except asyncio.CancelledError as cancelled:
             raise self.watch.meaning(cancelled) from None
+        finally:
+            record.waited += time.perf_counter() - record.sent
         self.watch.rest()
-        record = self.record
-        record.first_byte = time.perf_counter()
-        record.waited += record.first_byte - record.sent
         return reply
 
     async def send(self, provider: Provider, headers: Headers, body: bytes) -> Reply:
@@ -179,8 +180,9 @@ class Hop:
             data = await reply.read()
         except asyncio.CancelledError as cancelled:
             raise self.watch.meaning(cancelled) from None
+        finally:
+            self.record.waited += time.perf_counter() - began
         self.watch.rest()
-        self.record.waited += time.perf_counter() - began
         return data
 
     def uploading(self, phase: str) -> None:

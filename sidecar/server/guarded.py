@@ -250,8 +250,8 @@ class _Exchange:
         """A body that is not a JSON object: a stream under another name, or one text."""
         if plain.lstrip().startswith(_EVENT_BEGINS):
             stream, events = ReplyStream(self._wire, self.chain), sse.Events()
-            out = [stream.feed(frame) for frame in [*events.feed(plain), *events.finish()]]
-            return b"".join([*out, stream.finish(), stream.ending()])
+            out = stream.feed([*events.feed(plain), *events.finish()])
+            return out + stream.finish() + stream.ending()
         said, stop = through(self.chain, Lane(self._wire.OPAQUE, part="body"), plain.decode("utf-8", "surrogateescape"))
         match stop:
             case Block():
@@ -264,26 +264,27 @@ class _Exchange:
         hop, events = self._hop, sse.Events()
         hop.record.streamed = True
         stream = ReplyStream(self._wire, self.chain)
-        headers = [h for h in headers if h[0] not in _OF_BODY]
+        # What is decided later cannot be said here: how much of it there is depends on the network's timing.
+        headers = [h for h in headers if h[0] not in _OF_BODY] + self._decided()
         broken: ExchangeError | None = None
         try:
             while not (reply.complete or stream.stopped):
                 data = await hop.read(reply)
                 data = undo.feed(data) if undo else data
                 data = mask.feed(data) if mask else data
-                await self._say(reply, headers, b"".join([stream.feed(frame) for frame in events.feed(data)]))
+                await self._say(reply, headers, stream.feed(events.feed(data)))
         except (UpstreamBroken, UpstreamTimeout) as error:
             if not hop.started:
                 raise
             broken = error
-        rest = [stream.feed(frame) for frame in events.finish()]
-        await self._close(reply, headers, stream, b"".join([*rest, stream.finish()]), broken)
+        rest = stream.feed(events.finish())
+        await self._close(reply, headers, stream, rest + stream.finish(), broken)
 
     async def _say(self, reply: Reply, headers: Headers, out: bytes) -> None:
         if not out:
             return
         if not self._hop.started:
-            await self._hop.start(reply.status, headers + self._decided(), reply.reason)
+            await self._hop.start(reply.status, headers, reply.reason)
         await self._hop.write(out, more=True)
 
     async def _close(

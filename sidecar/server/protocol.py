@@ -28,6 +28,7 @@ from ..wire.errors import openai_error
 HEAD_SECONDS = 30.0
 MAX_URL = 16 * 1024
 MAX_FIELDS = 256
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 # The rest of a body that nobody wants any more is read and dropped up to here, so that the client sees the answer.
 MAX_LINGER = 64 * 1024 * 1024
 # How often a socket that is not read is asked whether the client is still there.
@@ -184,7 +185,10 @@ class Protocol(HttpToolsProtocol):
     paused_timer: TimerHandle | None = None
     head_bytes = 0
     in_head = False
+    in_trailer = False
+    mixed = False
     refused: ExchangeError | None = None
+    _stopped_by: ExchangeError | None = None
     lingered = 0
 
     # --- the connection ---
@@ -217,35 +221,78 @@ class Protocol(HttpToolsProtocol):
             self.refuse(RequestTimeout(f"The request's headers did not arrive within {HEAD_SECONDS:g} s."))
 
     def refuse(self, error: ExchangeError) -> None:
-        """Answers what is not a request, and closes. A client that already gets a reply is only cut off."""
+        """Answers what is not a request, and closes; replies to what came before it are still given.
+
+        A client that already gets the reply to what is broken is only cut off.
+        """
         if self.transport.is_closing():
             return
-        if self.serving is None or self.serving.response_complete:
-            body = openai_error(error)
-            self.transport.write(
-                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
-                % (error.status, _phrase(error.status), len(body), body)
-            )
+        self.refused = error
+        serving, last = self.serving, self.cycle
+        if serving is None or serving.response_complete:
+            self._answer(error)
+        elif not last.more_body:
+            last.keep_alive = False
+        elif last is serving and not serving.response_started:
+            serving.leave()
+            self._answer(error)
+        else:
+            self.transport.close()
+
+    def _answer(self, error: ExchangeError) -> None:
+        body = openai_error(error)
+        self.transport.write(
+            b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+            % (error.status, _phrase(error.status), len(body), body)
+        )
         self.transport.close()
 
     # --- what arrives ---
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._upgraded()
-        except httptools.HttpParserError as error:
-            self.refuse(self.refused or _malformed(error))
+        if self.refused is not None:
             return
-        if self.in_head:
-            self.head_bytes += len(data)
-            self._expect_head()
-            if self.head_bytes > self._max_header():
-                self.refuse(self._headers_too_large())
+        self._unset_keepalive_if_required()
+        self.mixed = False
+        try:
+            self._parse(data)
+        except httptools.HttpParserError as error:
+            self.refuse(self._stopped_by or _malformed(error))
+            return
+        if self.in_head or self.in_trailer:
+            self._count_fields(len(data))
         elif self.cycle is not None and self.cycle.response_complete:
             self._idle_again()
+
+    def _parse(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as offer:
+                data = data[offer.args[0] :]
+                self._decline()
+
+    def _decline(self) -> None:
+        """The client offers another protocol, and is answered in this one.
+
+        The parser takes an offer for the end of the message, so a new one reads its body and what follows.
+        """
+        self.cycle.more_body = True
+        self.cycle.message_event.clear()
+        self.parser = httptools.HttpRequestParser(_Remainder(self))
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        framing = [b"%b: %b\r\n" % header for header in self.headers if header[0] in _FRAMING]
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(framing))
+
+    def _count_fields(self, size: int) -> None:
+        """Fields that have not ended. What came with them in a packet is not told apart, and not counted."""
+        if self.in_head:
+            self._expect_head()
+        if not self.mixed:
+            self.head_bytes += size
+        if self.head_bytes > self._max_header():
+            self.refuse(self._headers_too_large())
 
     def _idle_again(self) -> None:
         """What came belongs to a request that is answered already; its connection may not stay idle for ever."""
@@ -262,11 +309,6 @@ class Protocol(HttpToolsProtocol):
         bounds = f"{self._max_header()} bytes or {MAX_FIELDS} fields"
         return HeadersTooLarge(f"The request's headers are larger than {bounds}.")
 
-    def _upgraded(self) -> None:
-        """The client wants another protocol: it gets one answer in this one, and nothing more is read."""
-        if self.cycle is not None:
-            self.cycle.keep_alive = False
-
     def on_message_begin(self) -> None:
         self.url = b""
         self.expect_100_continue = False
@@ -280,13 +322,15 @@ class Protocol(HttpToolsProtocol):
             self._stop(UrlTooLong(f"The request's URL is longer than {MAX_URL} bytes."))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_head:
+            return  # a trailer: too late to mean anything here
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
         self.headers.append((name, value))
 
     def _stop(self, error: ExchangeError) -> None:
-        self.refused = error
+        self._stopped_by = error
         raise _Refused(error)
 
     def on_headers_complete(self) -> None:
@@ -350,7 +394,12 @@ class Protocol(HttpToolsProtocol):
         self.serving = cycle  # type: ignore[assignment]
         super()._start_asgi_task(cycle, app)
 
+    def on_chunk_header(self) -> None:
+        """Until a byte of the chunk comes it may be the last, with a trailer."""
+        self.in_trailer, self.head_bytes = True, 0
+
     def on_body(self, body: bytes) -> None:
+        self.in_trailer, self.mixed = False, True
         cycle = self.cycle
         if cycle.response_complete:
             self.lingered += len(body)
@@ -364,6 +413,7 @@ class Protocol(HttpToolsProtocol):
         cycle.message_event.set()
 
     def on_message_complete(self) -> None:
+        self.in_trailer, self.mixed = False, True
         cycle = self.cycle
         if not cycle.response_complete:
             cycle.more_body = False
@@ -387,6 +437,34 @@ class Protocol(HttpToolsProtocol):
             self.transport.abort()
         else:
             self._look_while_paused()
+
+
+class _Remainder:
+    """Callbacks for a parser that starts in the middle: it is given a head to know the framing, then all is real."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self._begun = False
+        self._protocol = protocol
+        self.on_body = protocol.on_body
+        self.on_chunk_header = protocol.on_chunk_header
+        self.on_message_complete = protocol.on_message_complete
+
+    def on_message_begin(self) -> None:
+        if self._begun:
+            self._protocol.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        if self._begun:
+            self._protocol.on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._begun:
+            self._protocol.on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self._begun:
+            self._protocol.on_headers_complete()
+        self._begun = True
 
 
 def _nothing() -> None:

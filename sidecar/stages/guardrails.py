@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, field_validator, model_validator
@@ -147,7 +148,6 @@ class Guardrail:
     kinds: frozenset[Kind]
     action: Literal["redact", "block", "finish", "flag"]
     message: str
-    passes_on_error: bool
     blocks_on_overflow: bool
     ends_with_error: bool
 
@@ -158,6 +158,7 @@ class Guardrail:
             replacement=config.replacement if config.replacement is not None else replacement,
             max_hold=config.max_hold,
             skips_overflow=config.on_overflow == "pass",
+            skips_failing=config.on_error == "pass",
         )
         rules = Ruleset(config.shapes(), options)
         rules.warm()
@@ -167,7 +168,6 @@ class Guardrail:
             kinds=EVERYWHERE if config.on is None else frozenset(map(Kind, config.on)),
             action=config.action,
             message=config.message,
-            passes_on_error=config.on_error == "pass",
             blocks_on_overflow=config.on_overflow == "block",
             ends_with_error=config.on_block == "error",
         )
@@ -215,8 +215,6 @@ class GuardrailVisit(Visit):
             try:
                 text, hits, overflowed = _look(rail.rules, slot.surface, slot.text)
             except Exception:  # a rule that fails must not become a hole
-                if rail.passes_on_error:
-                    continue
                 return Block(rail.name, slot.surface, failed=True)
             if not hits:
                 continue
@@ -247,7 +245,7 @@ class GuardrailVisit(Visit):
         try:
             ops = watcher.feed(text)
         except Exception:
-            return self._failed(lane, event)
+            return self._failed(lane)
         if len(ops) == 1 and ops[0].text == text and not watcher.found:
             return (event,)
         return self._events(lane, watcher, ops, event)
@@ -257,34 +255,29 @@ class GuardrailVisit(Visit):
         try:
             ops = watcher.finish()
         except Exception:
-            return self._failed(lane, None)
+            return self._failed(lane)
         return self._events(lane, watcher, ops, None)
 
     def _events(self, lane: Lane, watcher: Watcher, ops: list[Op], event: Text | None) -> Sequence[Event]:
         rail = self._rail
+        if watcher.found and (self._stops or (watcher.overflowed and rail.blocks_on_overflow)):
+            return self._stopped(lane, watcher.found, ops)
         found: list[Event] = [Found(rail.finding(lane.surface, hit), rail.action) for hit in watcher.hits]
         watcher.hits.clear()
         if rail.action == "flag":
             return [*found, event] if event else found
-        if watcher.found and (self._stops or (watcher.overflowed and rail.blocks_on_overflow)):
-            before = "".join(op.text for op in _before_finding(ops))
-            stopped = Stopped(rail.stop(lane.surface))
-            return [*found, Text(lane, before), stopped] if before else [*found, stopped]
         said = "".join([op.text for op in ops])
         return [*found, Text(lane, said)] if said else found
 
-    def _failed(self, lane: Lane, event: Text | None) -> Sequence[Event]:
-        if self._rail.passes_on_error:
-            self._lanes.pop(lane, None)
-            return (event,) if event else ()
+    def _stopped(self, lane: Lane, name: str, ops: list[Op]) -> Sequence[Event]:
+        """What stood before the finding is said, and nothing after. How far it would have gone is not waited for."""
+        before = "".join([op.text for op in takewhile(lambda op: op.kept, ops)])
+        finding = Finding(self._rail.name, name, lane.surface)
+        stopped = Stopped(self._rail.stop(lane.surface, (finding,)))
+        return [Text(lane, before), stopped] if before else [stopped]
+
+    def _failed(self, lane: Lane) -> Sequence[Event]:
         return (Stopped(Block(self._rail.name, lane.surface, failed=True)),)
-
-
-def _before_finding(ops: Iterable[Op]) -> Iterable[Op]:
-    for op in ops:
-        if not op.kept:
-            return
-        yield op
 
 
 def _watcher(rules: Ruleset, surface: Surface) -> Watcher:

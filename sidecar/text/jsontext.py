@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from .rules import Ruleset
-from .scrubber import Hit, Op, Scrubber
+from .scrubber import Hit, Op, Scrubber, is_high, is_low, paired
 
 _BEGINS: Final = re.compile(r"\s*(.)?", re.DOTALL)
 _JSON_BEGINS_WITH: Final = frozenset('{["-0123456789')
@@ -21,7 +21,6 @@ _BARE: Final = re.compile(r'[^{}\[\]:,"]+')
 _PLAIN: Final = re.compile(r'[^"\\]+')
 _UNICODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SHORT: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_UNICODE_LENGTH: Final = 6
 _LITERALS: Final = frozenset(("true", "false", "null"))
 # A bare value is looked at when it is complete; one longer than this is not a value, and is read as plain text.
 _MAX_BARE: Final = 256
@@ -57,7 +56,7 @@ class JsonScrubber:
         self._rest = ""  # an escape that is not complete yet
         self._bare = ""  # a bare value that is not complete yet
         self._inner: Scrubber | None = None  # for the string or plain text under way
-        self._spelt: deque[tuple[int, str]] = deque()  # its undecided characters as they were spelt
+        self._spelt: deque[tuple[str, str]] = deque()  # its undecided characters, and how they were spelt
         self._offset = 0  # characters of values before it
         self.found: str | None = None
         self.overflowed: str | None = None
@@ -68,7 +67,9 @@ class JsonScrubber:
         return len(self._rest) + len(self._bare) + (self._inner.held if self._inner else 0)
 
     def feed(self, text: str) -> list[Op]:
-        text, self._rest = self._rest + text, ""
+        text = paired(self._rest + text)
+        self._rest = text[-1] if text and is_high(text[-1]) else ""
+        text = text[: len(text) - len(self._rest)]
         ops: list[Op] = []
         at = self._begin(text, ops) if self._mode == "unknown" else 0
         while at < len(text):
@@ -83,7 +84,7 @@ class JsonScrubber:
     def finish(self) -> list[Op]:
         ops: list[Op] = []
         if self._rest:
-            self._value(self._rest, [(1, char) for char in self._rest], ops)
+            self._value(self._rest, self._rest, ops)
             self._rest = ""
         self._end_bare(ops)
         self._close(ops)
@@ -99,7 +100,7 @@ class JsonScrubber:
 
     def _plain(self, text: str, at: int, ops: list[Op]) -> int:
         rest = text[at:]
-        self._value(rest, [(len(rest), rest)], ops)
+        self._value(rest, rest, ops)
         return len(text)
 
     def _outside(self, text: str, at: int, ops: list[Op]) -> int:
@@ -145,18 +146,18 @@ class JsonScrubber:
             self._in_string = False
             return self._keep(text, at, at + 1, ops)
         if plain := _PLAIN.match(text, at):
-            self._value(plain[0], [(len(plain[0]), plain[0])], ops)
+            self._value(plain[0], plain[0], ops)
             return plain.end()
         if _NEAR_END.match(text, at):
-            self._rest = text[at:]
+            self._rest = text[at:] + self._rest
             return len(text)
         return self._escape(text, at, ops)
 
     def _escape(self, text: str, at: int, ops: list[Op]) -> int:
         if code := _UNICODE.match(text, at):
-            self._value(chr(int(code[1], 16)), [(1, code[0])], ops)
+            self._value(chr(int(code[1], 16)), code[0], ops)
             return code.end()
-        self._value(_SHORT.get(text[at + 1], text[at + 1]), [(1, text[at : at + 2])], ops)
+        self._value(_SHORT.get(text[at + 1], text[at + 1]), text[at : at + 2], ops)
         return at + 2
 
     def _keep(self, text: str, start: int, end: int, ops: list[Op]) -> int:
@@ -164,10 +165,10 @@ class JsonScrubber:
             ops.append(Op(True, text[start:end], end - start))
         return end
 
-    def _value(self, decoded: str, spelt: list[tuple[int, str]], ops: list[Op]) -> None:
+    def _value(self, decoded: str, spelt: str, ops: list[Op]) -> None:
         if self._inner is None:
             self._inner = Scrubber(self._rules)
-        self._spelt.extend(spelt)
+        self._spelt.append((decoded, spelt))
         self._respell(self._inner.feed(decoded), ops)
         self._look(self._inner)
 
@@ -197,23 +198,22 @@ class JsonScrubber:
                 ops.append(Op(False, quoted(op.text) if self._in_string else op.text, 0))
 
     def _spelling(self, count: int) -> str:
-        """Takes the next `count` decoded characters as they were spelt; a pair of escapes is one character."""
+        """Takes the next `count` decoded characters as they were spelt. Two halves of a pair are one character."""
         pieces: list[str] = []
         while count > 0:
-            chars, piece = self._spelt.popleft()
-            if chars > count:
-                self._spelt.appendleft((chars - count, piece[count:]))
-                piece = piece[:count]
-            elif _is_high(piece) and self._spelt and _is_low(self._spelt[0][1]):
-                piece += self._spelt.popleft()[1]
-            count -= min(chars, count)
+            decoded, piece = self._spelt.popleft()
+            if len(decoded) > count:
+                self._spelt.appendleft((decoded[count:], piece[count:]))
+                decoded, piece = decoded[:count], piece[:count]
+            elif is_high(decoded[-1]) and self._spelt and is_low(self._spelt[0][0][0]):
+                piece += self._half()
+            count -= len(decoded)
             pieces.append(piece)
         return "".join(pieces)
 
-
-def _is_high(piece: str) -> bool:
-    return len(piece) == _UNICODE_LENGTH and piece[:2] == "\\u" and piece[2:4].lower() in ("d8", "d9", "da", "db")
-
-
-def _is_low(piece: str) -> bool:
-    return len(piece) == _UNICODE_LENGTH and piece[:2] == "\\u" and piece[2:4].lower() in ("dc", "dd", "de", "df")
+    def _half(self) -> str:
+        decoded, piece = self._spelt.popleft()
+        if len(decoded) == 1:
+            return piece
+        self._spelt.appendleft((decoded[1:], piece[1:]))
+        return piece[0]

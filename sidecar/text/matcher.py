@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from ..errors import PatternError
@@ -24,6 +24,17 @@ class Shape:
     def of(cls, name: str, regex: str, check: Check | None = None) -> "Shape":
         """Raises PatternError with the offset of the fault."""
         return cls(name, parse(regex), check)
+
+    def lenient(self) -> "Shape":
+        """The same, but a check that fails turns the value down."""
+        return self if self.check is None else Shape(self.name, self.node, partial(_passing, self.check))
+
+
+def _passing(check: Check, value: str) -> bool:
+    try:
+        return check(value)
+    except Exception:
+        return False
 
 
 class Found(NamedTuple):

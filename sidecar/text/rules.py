@@ -11,7 +11,7 @@ from functools import cached_property
 
 from .engine import Program, ProgramSet
 from .matcher import Matcher, Shape, floor
-from .pattern import Node, opening, prefixes, render
+from .pattern import Node, opening, prefixes, render, widths
 
 # Bytes of a lane that may wait for a match to be decided, and bytes that a decided one may go on to swallow.
 DEFAULT_MAX_HOLD = 1024
@@ -29,11 +29,14 @@ def main(argv): return os.environ["HOME"]  # 2024-05-01T12:30:45Z ERROR [worker-
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`skips_overflow`: a text that stays undecided for `max_hold` bytes is let go instead of being taken for one."""
+    """`skips_overflow`: a text that stays undecided for `max_hold` bytes is let go instead of being taken for one.
+    `skips_failing`: what a check fails on is let go; else the failure is raised.
+    """
 
     replacement: str = "[REDACTED:{name}]"
     max_hold: int = DEFAULT_MAX_HOLD
     skips_overflow: bool = False
+    skips_failing: bool = False
 
 
 class Ruleset:
@@ -41,9 +44,10 @@ class Ruleset:
 
     def __init__(self, shapes: Sequence[Shape], options: Options = Options()) -> None:
         self.options = options
-        self.matchers = tuple(Matcher(shape) for shape in shapes)
+        self.matchers = tuple(Matcher(shape.lenient() if options.skips_failing else shape) for shape in shapes)
         self.replacements = tuple(options.replacement.replace("{name}", m.name) for m in self.matchers)
         self._short_width = max((m.width or 0 for m in self.matchers if self.is_short(m)), default=0)
+        self._narrowest = min(widths(m.node)[0] for m in self.matchers)
         self._maybe = Program(_any([self._suspect(m) for m in self.matchers]))
         self._growing = Program(_growing(m.node for m in self.matchers))
 
@@ -66,7 +70,7 @@ class Ruleset:
 
     def maybe(self, text: bytes, start: int) -> bool:
         """False when no match begins at `start` or later, and nothing overflows."""
-        return self._maybe.search(text, start) is not None
+        return len(text) - start >= self._narrowest and self._maybe.search(text, start) is not None
 
     def growing_from(self, text: bytes, start: int) -> int:
         """The first position from `start` on where a match could still be growing; the text's end if none is."""

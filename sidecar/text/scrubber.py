@@ -143,8 +143,8 @@ class Scrubber:
                 return text.encode()
             except UnicodeEncodeError:
                 pass
-        text = _paired(self._half + text)
-        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        text = paired(self._half + text)
+        self._half = text[-1] if text and is_high(text[-1]) else ""
         return text[: len(text) - len(self._half)].encode("utf-8", "surrogatepass")
 
     def _end(self) -> int:
@@ -329,8 +329,18 @@ class _Window(NamedTuple):
         return None if found is None else found.moved(self.low)
 
 
-def _paired(text: str) -> str:
+def is_high(char: str) -> bool:
+    return "\ud800" <= char <= "\udbff"
+
+
+def is_low(char: str) -> bool:
+    return "\udc00" <= char <= "\udfff"
+
+
+def paired(text: str) -> str:
     """Joins halves of surrogate pairs that have come together."""
+    if text.isascii():
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

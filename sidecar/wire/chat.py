@@ -5,6 +5,7 @@ llama.cpp), `reasoning` and `reasoning_details` (OpenRouter), content as a list 
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from ..core.surface import Kind, Lane, Slot, Surface
@@ -204,6 +205,28 @@ def reply_texts(document: dict[str, Any]) -> list[tuple[Lane, Slot]]:
     if "error" in document:
         found.extend((Lane(ERROR), slot) for slot in _error(document))
     return found
+
+
+def plain(document: dict[str, Any]) -> tuple[Lane, Slot, str] | None:
+    """The one text of a frame that holds nothing else: nearly every frame of a stream, told with few questions."""
+    choices = document.get("choices")
+    if type(choices) is not list or len(choices) != 1 or document.get("usage") or "error" in document:
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or choice.get("finish_reason") is not None:
+        return None
+    delta = choice.get("delta")
+    if type(delta) is not dict or len(delta) != 1:
+        return None
+    text = delta.get("content")
+    if type(text) is not str or not text:
+        return None
+    return _content_lane(_index(choice, 0)), Slot(CONTENT, delta, "content"), text
+
+
+@lru_cache(maxsize=128)
+def _content_lane(choice: int) -> Lane:
+    return Lane(CONTENT, choice)
 
 
 def _index(choice: dict[str, Any], position: int) -> int:

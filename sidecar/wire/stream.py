@@ -4,9 +4,9 @@ A frame in which nothing changed leaves as the bytes that came. Text that a stag
 its own lane's last frame, before that lane's last frame. A buffered reply takes the same way, as one frame.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..core.chain import Run
 from ..core.decision import Block, Finish, Stop
@@ -27,6 +27,7 @@ class Wire(Protocol):
 
     def request_slots(self, document: Document) -> list[Slot]: ...
     def reply_texts(self, document: Document) -> list[tuple[Lane, Slot]]: ...
+    def plain(self, document: Document) -> tuple[Lane, Slot, str] | None: ...
     def choices_in(self, document: Document) -> list[int]: ...
     def ended(self, document: Document) -> list[int]: ...
     def is_error(self, document: Document) -> bool: ...
@@ -67,6 +68,16 @@ class _Parked:
     frames: list[tuple[sse.Frame, Document]]
 
 
+class _Plain(NamedTuple):
+    """A frame that holds nothing but more text on one lane."""
+
+    frame: sse.Frame
+    document: Document
+    lane: Lane
+    slot: Slot
+    text: str
+
+
 class ReplyStream:
     """One streamed reply. Feed it frames, write what it returns; when `stopped` is set, write `ending()` and leave.
 
@@ -77,6 +88,8 @@ class ReplyStream:
     def __init__(self, wire: Wire, run: Run) -> None:
         self._wire, self._run = wire, run
         self._last: dict[Lane, Document] = {}
+        # What each lane holds back of its frames' texts; None where some of it has been replaced.
+        self._held: dict[Lane, str | None] = {}
         self._parked: dict[int, _Parked] = {}
         self._template: Document = {}
         self._open: set[int] = set()
@@ -91,20 +104,38 @@ class ReplyStream:
         """Whether the reply had an end of its own: its terminator, an error, or a last frame for every choice."""
         return self.done or self.failed or (bool(self._seen) and not self._open)
 
-    def feed(self, frame: sse.Frame) -> bytes:
-        data = frame.data
-        if data is None or self.stopped:
-            return b"" if self.stopped else frame.raw
-        if data.strip() == b"[DONE]":
-            self.done = True
-            return self._flush() + (b"" if self.stopped else frame.raw)
-        try:
-            document = jsondoc.decode(data)
-        except jsondoc.JsonFault:
-            return self._opaque(frame, data)
-        if not isinstance(document, dict):
-            return self._opaque(frame, data)
-        return self._document(frame, document)
+    def feed(self, frames: Iterable[sse.Frame]) -> bytes:
+        """Frames that came together: what the client gets for them."""
+        out: list[bytes] = []
+        burst: list[_Plain] = []
+        for frame in frames:
+            document = _document(frame)
+            found = self._wire.plain(document) if document is not None and not self._parked else None
+            if document is not None and found is not None:
+                if burst and burst[0].lane != found[0]:
+                    self._burst(burst, out)
+                    burst = []
+                burst.append(_Plain(frame, document, *found))
+                continue
+            if burst:
+                self._burst(burst, out)
+                burst = []
+            if self.stopped:
+                return b"".join(out)
+            out.append(self._frame(frame, document))
+        if burst:
+            self._burst(burst, out)
+        return b"".join(out)
+
+    def _frame(self, frame: sse.Frame, document: Document | None) -> bytes:
+        if document is not None:
+            return self._document(frame, document)
+        if frame.data is None:
+            return frame.raw
+        if frame.data.strip() != b"[DONE]":
+            return self._opaque(frame, frame.data)
+        self.done = True
+        return self._flush() + (b"" if self.stopped else frame.raw)
 
     def finish(self) -> bytes:
         """The provider's stream is over: what was held back, decided at its true end."""
@@ -126,6 +157,52 @@ class ReplyStream:
         choices = sorted(self._open) or ([] if self._seen else [0])
         frames = (self._wire.closing(self._template, choice, reason) for choice in choices)
         return b"".join(map(render, frames)) + self._wire.DONE
+
+    # --- frames of plain text ---
+
+    def _burst(self, burst: list["_Plain"], out: list[bytes]) -> None:
+        """Looks at the texts of the frames as one, which comes to the same as one after the other."""
+        if self.stopped:
+            return
+        lane = burst[0].lane
+        text = burst[0].text if len(burst) == 1 else "".join([plain.text for plain in burst])
+        events = self._run.feed(Text(lane, text))
+        if len(events) == 1 and type(events[0]) is Text and events[0].text == text:
+            self._held.pop(lane, None)
+            out.extend([plain.frame.raw for plain in burst])
+        else:
+            said = said_on(events, lane)
+            self.stopped = stopped_by(events)
+            if self.stopped:
+                self._carry(lane, said, out)
+            else:
+                self._spread(lane, burst, said, out)
+                self._held[lane] = _still_held(self._held.get(lane, ""), text, said)
+        self._note(burst[-1].document, [lane.choice])
+        self._last[lane] = burst[-1].document
+
+    def _spread(self, lane: Lane, burst: list["_Plain"], said: str, out: list[bytes]) -> None:
+        """Gives the frames what is said of their text: as many as can be leave as they came."""
+        held = self._held.get(lane, "")
+        first, last = 0, len(burst)
+        if held is not None and said.startswith(held):
+            self._carry(lane, held, out)
+            said = said[len(held) :]
+            while first < last and said.startswith(burst[first].text):
+                said = said[len(burst[first].text) :]
+                first += 1
+        while last > first and said.endswith(burst[last - 1].text):
+            last -= 1
+            said = said[: len(said) - len(burst[last].text)]
+        out.extend([plain.frame.raw for plain in burst[:first]])
+        if first == last:
+            self._carry(lane, said, out)
+        for plain in burst[first:last]:
+            plain.slot.replace(said)
+            self._wire.spoil(plain.document, lane)
+            out.append(plain.frame.with_data(jsondoc.encode(plain.document)))
+            said = ""
+        out.extend([plain.frame.raw for plain in burst[last:]])
 
     # --- one frame ---
 
@@ -175,7 +252,9 @@ class ReplyStream:
         if not text:
             return
         events = self._run.feed(Text(lane, text))
+        self._held[lane] = None
         if len(events) == 1 and type(events[0]) is Text and events[0].text == text:
+            del self._held[lane]
             return
         said = said_on(events, lane)
         self.stopped = stopped_by(events)
@@ -202,6 +281,7 @@ class ReplyStream:
             else:
                 self._carry(lane, said, out)
             del self._last[lane]
+            self._held.pop(lane, None)
         if not self.stopped:
             self._open.discard(choice)
 
@@ -274,6 +354,21 @@ class ReplyStream:
         if said == text:
             return frame.raw
         return frame.with_data(said.replace("\n", " ").encode("utf-8", "surrogateescape"))
+
+
+def _document(frame: sse.Frame) -> Document | None:
+    if frame.data is None or frame.data[:1] != b"{":
+        return None
+    try:
+        document = jsondoc.decode(frame.data)
+    except jsondoc.JsonFault:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _still_held(held: str | None, text: str, said: str) -> str | None:
+    whole = None if held is None else held + text
+    return whole[len(said) :] if whole is not None and whole.startswith(said) else None
 
 
 def through(run: Run, lane: Lane, text: str) -> tuple[str, Stop | None]:

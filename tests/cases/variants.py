@@ -19,13 +19,6 @@ class ByHand:
     test: str
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Waits, for this reason."""
-
-    reason: str
-
-
 _STREAM = {"content-type": "text/event-stream"}
 _JSON = {"content-type": "application/json"}
 _CHUNK = {"id": "chatcmpl-t", "object": "chat.completion.chunk", "created": 1700000000, "model": "m1"}
@@ -214,8 +207,8 @@ def _streamed_arguments(case: Case) -> None:
 
 
 TWO_HUNDRED = "200 aborted streams, then 1 normal request succeeds and open upstream sockets return to baseline"
-# Prose of the case -> the change, the test that plays it by hand, or why it waits.
-NAMED: Mapping[str, Mapping[str, Change | ByHand | Later]] = {
+# Prose of the case -> the change, or the test that plays it by hand.
+NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
     "B01": {"same text with stream:false gives the same content": _buffered},
     "B05": {
         "move the first text to role system": _first_turn("system"),
