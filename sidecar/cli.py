@@ -1,11 +1,13 @@
 """The command `sidecar`: parse arguments, call, print.
 
-    serve    run the proxy
-    demo     run it with a built-in provider and show what it does
-    check    say what is wrong with a policy, or what it does
-    schema   print the policy's JSON Schema, or its reference
+    serve      run the proxy
+    demo       run it with a built-in provider and show what it does
+    check      say what is wrong with a policy, or what it does
+    schema     print the policy's JSON Schema, or its reference
+    scan       say where files hold secrets or personal data
+    detectors  list what can be detected
 
-Exit codes: 0 fine, 1 a policy has faults, 2 wrong usage or a file that cannot be read.
+Exit codes: 0 fine, 1 a policy has faults or a scan finds something, 2 wrong usage or a file that cannot be read.
 """
 
 import argparse
@@ -50,6 +52,34 @@ def _schema(options: argparse.Namespace) -> int:
     return 0
 
 
+def _scan(options: argparse.Namespace) -> int:
+    from .scan import UNREADABLE, rules_of_detectors, rules_of_policy, run
+    from .text.detectors import UnknownDetectorError
+
+    try:
+        if options.policy is None:
+            rules = rules_of_detectors(options.detect)
+        else:
+            rules = rules_of_policy(options.policy, os.environ)
+    except (UnknownDetectorError, PolicyError) as error:
+        # Not 1, which says that something was found.
+        print(error, file=sys.stderr)
+        return UNREADABLE
+    return run(options.files or ["-"], rules, form=options.format, show=options.show)
+
+
+def _detectors(options: argparse.Namespace) -> int:
+    from .scan import listed
+    from .text.detectors import UnknownDetectorError
+
+    try:
+        sys.stdout.write(listed(options.names, options.format))
+    except UnknownDetectorError as error:
+        print(error, file=sys.stderr)
+        return MISUSED
+    return 0
+
+
 def _number(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
@@ -73,6 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands.add_parser("demo", help="run it with a built-in provider and show what it does"))
     _add_check(commands.add_parser("check", help="say what is wrong with a policy, or what it does"))
     _add_schema(commands.add_parser("schema", help="print the policy's JSON Schema, or its reference"))
+    _add_scan(commands.add_parser("scan", help="say where files hold secrets or personal data"))
+    _add_detectors(commands.add_parser("detectors", help="list what can be detected"))
     return parser
 
 
@@ -121,6 +153,35 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=_schema)
     parser.add_argument("--format", choices=("json", "markdown"), default="json", help="default %(default)s")
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError("expected names with commas between them")
+    return names
+
+
+def _add_scan(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_scan)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a file, or - for standard input (default)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--detect",
+        type=_names,
+        metavar="NAME,…",
+        default=["secrets", "pii"],
+        help="detectors or packs of them (default secrets,pii); `sidecar detectors` lists them",
+    )
+    what.add_argument("--policy", type=Path, metavar="PATH", help="look for what a policy's guardrails look for")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
+    parser.add_argument("--show", action="store_true", help="also print what was found, all but its end masked")
+
+
+def _add_detectors(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_detectors)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="packs or detectors (default: all)")
+    parser.add_argument("--format", choices=("table", "json", "markdown"), default="table", help="default %(default)s")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -99,6 +99,11 @@ class Run:
             batch = [*self._through(step, visit, batch), *self._obey(step, (), visit.finish())]
         return batch
 
+    @property
+    def owes(self) -> bool:
+        """Whether a stage that was reached has something to settle when the exchange is over."""
+        return any(type(visit).done is not Visit.done for visit in self._visits.values())
+
     async def done(self, outcome: str) -> None:
         for visit in self._visits.values():
             await visit.done(outcome)

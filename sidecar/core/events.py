@@ -10,10 +10,11 @@ from .surface import Finding, Lane
 
 
 class Text(NamedTuple):
-    """More text on a lane."""
+    """More text on a lane. `last` says that this is its true end as well: all of a buffered reply's texts are."""
 
     lane: Lane
     text: str
+    last: bool = False
 
 
 class End(NamedTuple):

@@ -79,7 +79,8 @@ class _Guarded:
             await exchange.run()
         finally:
             hop.record.decisions = tuple(decisions(exchange.chain.verdicts))
-            await _shielded(exchange.chain.done(hop.record.outcome or "ended"))
+            if exchange.chain.owes:
+                await _shielded(exchange.chain.done(hop.record.outcome or "ended"))
 
 
 async def _shielded(coroutine: Any) -> None:

@@ -228,8 +228,8 @@ class GuardrailVisit(Visit):
 
     def feed(self, event: Event) -> Sequence[Event]:
         match event:
-            case Text(lane, text) if lane.surface.kind in self._rail.kinds:
-                return self._guarded(lane, event, text)
+            case Text(lane, _, last) if lane.surface.kind in self._rail.kinds:
+                return self._whole(lane, event) if last and lane not in self._lanes else self._guarded(lane, event)
             case End(lane) if lane in self._lanes:
                 return (*self._end(lane), event)
             case _:
@@ -238,15 +238,23 @@ class GuardrailVisit(Visit):
     def finish(self) -> Sequence[Event]:
         return [event for lane in list(self._lanes) for event in self._end(lane)]
 
-    def _guarded(self, lane: Lane, event: Text, text: str) -> Sequence[Event]:
+    def _whole(self, lane: Lane, event: Text) -> Sequence[Event]:
+        """A text that came in one piece and holds nothing like a match needs no watcher."""
+        if not lane.surface.json and not self._rail.rules.may_be_in(event.text):
+            return (event,)
+        return self._guarded(lane, event)
+
+    def _guarded(self, lane: Lane, event: Text) -> Sequence[Event]:
         watcher = self._lanes.get(lane)
         if watcher is None:
             watcher = self._lanes[lane] = _watcher(self._rail.rules, lane.surface)
         try:
-            ops = watcher.feed(text)
+            ops = watcher.feed(event.text)
+            if event.last:
+                ops += self._lanes.pop(lane).finish()
         except Exception:
             return self._failed(lane)
-        if len(ops) == 1 and ops[0].text == text and not watcher.found:
+        if len(ops) == 1 and ops[0].text == event.text and not watcher.found:
             return (event,)
         return self._events(lane, watcher, ops, event)
 
@@ -267,7 +275,7 @@ class GuardrailVisit(Visit):
         if rail.action == "flag":
             return [*found, event] if event else found
         said = "".join([op.text for op in ops])
-        return [*found, Text(lane, said)] if said else found
+        return [*found, Text(lane, said, event is not None and event.last)] if said else found
 
     def _stopped(self, lane: Lane, name: str, ops: list[Op]) -> Sequence[Event]:
         """What stood before the finding is said, and nothing after. How far it would have gone is not waited for."""

@@ -29,7 +29,12 @@ def compact(value: str) -> str:
 
 def all_of(*checks: Check) -> Check:
     """The check that holds where every one of `checks` does."""
-    return lambda value: all(check(value) for check in checks)
+
+    def check(value: str) -> bool:
+        return all(each(value) for each in checks)
+
+    check.__name__ = " and ".join(each.__name__ for each in checks)
+    return check
 
 
 def _digits(value: str) -> list[int]:
@@ -171,7 +176,12 @@ def entropy(value: str) -> float:
 
 def min_entropy(bits: float) -> Check:
     """The check that a value has at least `bits` bits a character."""
-    return lambda value: entropy(value) >= bits
+
+    def check(value: str) -> bool:
+        return entropy(value) >= bits
+
+    check.__name__ = f"entropy of {bits} bits"
+    return check
 
 
 def varied(value: str) -> bool:

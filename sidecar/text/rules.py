@@ -72,6 +72,10 @@ class Ruleset:
         """False when no match begins at `start` or later, and nothing overflows."""
         return len(text) - start >= self._narrowest and self._maybe.search(text, start) is not None
 
+    def may_be_in(self, text: str) -> bool:
+        """False when nothing is found in the text."""
+        return self.maybe(text.encode("utf-8", "surrogatepass"), 0)
+
     def growing_from(self, text: bytes, start: int) -> int:
         """The first position from `start` on where a match could still be growing; the text's end if none is."""
         end = len(text)

@@ -3,6 +3,7 @@
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import brotli
@@ -89,6 +90,7 @@ def decoder(
     return Decoder(layers, limit, too_large)
 
 
+@lru_cache(maxsize=256)
 def acceptable(accept_encoding: bytes | None) -> bytes:
     """A client's Accept-Encoding without the codings that we cannot undo; `identity` when none is left.
 

@@ -373,7 +373,9 @@ def _still_held(held: str | None, text: str, said: str) -> str | None:
 
 def through(run: Run, lane: Lane, text: str) -> tuple[str, Stop | None]:
     """A whole text through the chain: what it becomes, and whether a stage stopped the reply."""
-    events = [*run.feed(Text(lane, text)), *run.feed(End(lane))]
+    events = run.feed(Text(lane, text, last=True))
+    if len(events) == 1 and type(events[0]) is Text:
+        return events[0].text, None
     return said_on(events, lane), stopped_by(events)
 
 
