@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8080
 
-.PHONY: run test check bench fuzz conformance lock clean
+.PHONY: run test check bench bench-scan fuzz conformance lock clean
 
 run: $(VENV)/ready
 	$(BIN)/sidecar demo --port $(PORT)
@@ -20,6 +20,10 @@ check: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+# The scanner: recall and precision beside its peers, and what it costs.
+bench-scan: $(VENV)/ready
+	$(BIN)/python -m bench.scan
 
 # The nightly size of the property tests: 50,000 random streams and more.
 fuzz: $(VENV)/ready

@@ -15,6 +15,7 @@ from typing import Any
 from .errors import Fault, PolicyError
 from .policy.load import load
 from .policy.snapshot import Snapshot
+from .stores.sessions import Sessions
 from .telemetry.logline import LogLine
 from .upstream.client import Client
 from .upstream.proxies import proxy_for
@@ -51,6 +52,7 @@ class Runtime:
     fault: str = ""
     """Why the last reload failed; empty when the newest policy is in force."""
     log: LogLine | None = None
+    sessions: Sessions = field(default_factory=lambda: Sessions(time.monotonic))
     _now: InForce | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _wish: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,9 +1,39 @@
 """One client request and the reply to it, as the stages see it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from .surface import Slot
+
+
+class Disguise(Protocol):
+    """Placeholders for the values of one exchange; they are the same through its session."""
+
+    def avoid(self, written: Iterable[str]) -> None:
+        """These stand in the client's own text, and must not become anybody's placeholder."""
+
+    def conceal(self, name: str, value: str) -> str | None:
+        """The placeholder for a value, None when there is no room for more."""
+
+    def reveal(self, written: str) -> str:
+        """The value behind a placeholder; what is none of this exchange's stays as it is."""
+
+
+class NoDisguise:
+    """Where nothing is remembered, nothing can be put back: values are redacted for good."""
+
+    def avoid(self, written: Iterable[str]) -> None:
+        pass
+
+    def conceal(self, name: str, value: str) -> str | None:
+        return None
+
+    def reveal(self, written: str) -> str:
+        return written
+
+
+NO_DISGUISE = NoDisguise()
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +43,7 @@ class Exchange:
     id: str
     endpoint: str
     tenant: str = "default"
+    disguise: Disguise = NO_DISGUISE
 
 
 @dataclass(slots=True)

@@ -87,6 +87,18 @@ def nobody_to_let_in(root: Node) -> Iterator[Fault]:
         yield _fault(auth, ("server", "auth"), message, "Add `tenants`, or write `auth: optional`.")
 
 
+def hash_without_key(root: Node) -> Iterator[Fault]:
+    """A digest without a secret can be looked up: there are few e-mail addresses and fewer phone numbers."""
+    if at(root, ("scrub", "hash_key")) is not None:
+        return
+    for path, node in texts(root, ("guardrails", ANY, "action")):
+        if node.text == "hash":
+            yield _fault(node, path, "hash needs a secret, and scrub.hash_key is absent", _HASH_KEY)
+
+
+_HASH_KEY = "Add `scrub: {hash_key: ${HASH_KEY}}` or another variable of your own."
+
+
 # Line ends and tabs are meant where they stand; other control characters come from unmeant escapes.
 _MEANT = frozenset("\t\n\r")
 _UNMEANT = frozenset(("Cc", "Zl", "Zp", "Cs"))
@@ -113,6 +125,7 @@ Check = Callable[[Node], Iterator[Fault]]
 CHECKS: tuple[tuple[Check, bool], ...] = (
     (unknown_providers, True),
     (nobody_to_let_in, True),
+    (hash_without_key, True),
     (same_names, False),
     (shared_keys, False),
     (open_urls, False),

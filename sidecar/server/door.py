@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from ..core.exchange import Exchange
+from ..core.exchange import NO_DISGUISE, Disguise, Exchange
 from ..errors import (
     ExchangeError,
     PayloadTooLarge,
@@ -81,10 +81,10 @@ class Hop:
     def inert(self) -> bool:
         return self.in_force.snapshot.inert
 
-    def exchange(self, endpoint: str) -> Exchange:
+    def exchange(self, endpoint: str, disguise: Disguise = NO_DISGUISE) -> Exchange:
         """Who asks, for the stages; `endpoint` is also what the record calls it."""
         self.record.endpoint = endpoint
-        return Exchange(self.id, endpoint, self.tenant)
+        return Exchange(self.id, endpoint, self.tenant, disguise)
 
     @property
     def id(self) -> str:

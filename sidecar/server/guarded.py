@@ -5,14 +5,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from ..core.chain import Run, Verdict
+from ..core import exchange as core
+from ..core.chain import Chain, Run, Verdict
 from ..core.decision import Block, Finish, Stop
-from ..core.exchange import Request
 from ..core.surface import Lane
 from ..errors import ExchangeError, GuardrailTripped, InvalidRequest, UpstreamBroken, UpstreamTimeout
+from ..stages.restore import Restore
+from ..text.pseudonyms import Disguise
 from ..upstream.connection import Reply
 from ..upstream.targets import Target
 from ..wire import chat, jsondoc, sse
@@ -21,6 +23,7 @@ from ..wire.errors import openai_error_event
 from ..wire.stream import ReplyStream, Wire, edit_reply, through
 from .door import Handler, Hop
 from .headers import Headers, framing, value_of
+from .identity import session_of
 from .masking import KeyMask
 
 # A reply is read whole to be looked at; one larger than this is not a chat completion.
@@ -74,7 +77,8 @@ class _Guarded:
         self._wire = wire
 
     async def __call__(self, hop: Hop) -> None:
-        exchange = _Exchange(hop, self._wire)
+        body = await _body(hop)
+        exchange = _Exchange(hop, self._wire, body)
         try:
             await exchange.run()
         finally:
@@ -104,42 +108,58 @@ def tripped(stop: Block, direction: str) -> GuardrailTripped:
     return GuardrailTripped(f"The guardrail {stop.rule!r} {what} this {direction}.", param=str(stop.surface))
 
 
+class _Body(NamedTuple):
+    """A request's body, decoded, and the document in it."""
+
+    raw: bytes
+    document: dict[str, Any]
+    was_coded: bool
+
+
+async def _body(hop: Hop) -> _Body:
+    limit = hop.in_force.snapshot.server.max_body
+    raw = await hop.body(limit)
+    coding = value_of(hop.headers, b"content-encoding")
+    if coding is None:
+        return _Body(raw, _parsed(raw), was_coded=False)
+    try:
+        undo = decoder(coding.decode("latin-1"), limit, broken=InvalidRequest)
+    except UnknownCoding as error:
+        raise InvalidRequest(str(error)) from None
+    raw = undo.feed(raw) + undo.finish()
+    return _Body(raw, _parsed(raw), was_coded=True)
+
+
+def _disguise(hop: Hop, chain: Chain, document: dict[str, Any]) -> core.Disguise:
+    """The placeholders of the exchange's session, where a rule uses any."""
+    if not any(isinstance(step.stage, Restore) for step in chain.up):
+        return core.NO_DISGUISE
+    session, declared = session_of(hop.headers, document)
+    return Disguise(hop.runtime.sessions.pseudonyms(hop.tenant, session), declared=declared)
+
+
 class _Exchange:
     """One exchange on its way. `chain` is its run through the stages."""
 
-    def __init__(self, hop: Hop, wire: Wire) -> None:
-        self._hop, self._wire = hop, wire
-        self.chain: Run = hop.in_force.snapshot.chain.open(hop.exchange(wire.NAME))
-        self._document: dict[str, Any] = {}
+    def __init__(self, hop: Hop, wire: Wire, body: "_Body") -> None:
+        self._hop, self._wire, self._body = hop, wire, body
+        chain = hop.in_force.snapshot.chain
+        self.chain: Run = chain.open(hop.exchange(wire.NAME, _disguise(hop, chain, body.document)))
 
     async def run(self) -> None:
-        hop = self._hop
-        raw, coding = await self._body()
-        document = self._document = _parsed(raw)
+        hop, document = self._hop, self._body.document
         hop.record.streamed = document.get("stream") is True
         target = self._target(document)
-        request = Request(document, self._wire.request_slots(document), hop.record.model)
+        request = core.Request(document, self._wire.request_slots(document), hop.record.model)
         stop = await self.chain.request(request)
         if stop is not None:
             await self._stop_request(stop)
             return
         changed = request.changed or (target is not None and target.model != hop.record.model)
-        await self._exchange(target, jsondoc.encode(document) if changed else raw, changed or bool(coding))
+        sent = jsondoc.encode(document) if changed else self._body.raw
+        await self._exchange(target, sent, changed or self._body.was_coded)
 
     # --- the request ---
-
-    async def _body(self) -> tuple[bytes, bytes | None]:
-        hop = self._hop
-        limit = hop.in_force.snapshot.server.max_body
-        raw = await hop.body(limit)
-        coding = value_of(hop.headers, b"content-encoding")
-        if coding is None:
-            return raw, None
-        try:
-            undo = decoder(coding.decode("latin-1"), limit, broken=InvalidRequest)
-        except UnknownCoding as error:
-            raise InvalidRequest(str(error)) from None
-        return undo.feed(raw) + undo.finish(), coding
 
     def _target(self, document: dict[str, Any]) -> Target | None:
         name = document.get("model")

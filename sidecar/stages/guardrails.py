@@ -1,7 +1,8 @@
 """`guardrails`: looks for secrets, personal data and words in every text of a call, and acts on what it finds."""
 
+import hmac
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Annotated, Literal, Protocol
 
@@ -19,13 +20,17 @@ from ..text.detectors import resolve
 from ..text.engine import MAX_PATTERN_BYTES
 from ..text.jsontext import JsonScrubber
 from ..text.matcher import Matcher, Shape
+from ..text.memo import CLEAN, Memo, Outcome
 from ..text.pattern import words
+from ..text.pseudonyms import found_in, placeholders
 from ..text.rules import DEFAULT_MAX_HOLD, Options, Ruleset
 from ..text.scrubber import Hit, Op, Scrubber, scrub
+from ..text.scrubber import Replace as ReplaceWith
 
 MAX_WORD = 256
 DEFAULT_REPLACEMENT = "[REDACTED:{name}]"
 
+Action = Literal["redact", "mask", "hash", "pseudonymize", "block", "finish", "flag"]
 Strings = list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]]
 
 
@@ -80,10 +85,12 @@ class GuardrailConfig(Strict):
         min_length=1,
         description="Where it looks. Absent: everywhere but in tool definitions (tools), which must be named.",
     )
-    action: Literal["redact", "block", "finish", "flag"] = Field(
+    action: Action = Field(
         default="redact",
-        description="redact replaces what is found; block ends the call with an error; finish answers with message "
-        "in the model's place; flag only records.",
+        description="redact replaces what is found; mask replaces all but its last four characters; hash replaces it "
+        "by a keyed digest, the same for the same value and tenant; pseudonymize replaces it in requests by a "
+        "placeholder and puts it back in replies; block ends the call with an error; finish answers with message in "
+        "the model's place; flag only records.",
     )
     replacement: str | None = Field(
         default=None,
@@ -146,13 +153,18 @@ class Guardrail:
     name: str
     rules: Ruleset
     kinds: frozenset[Kind]
-    action: Literal["redact", "block", "finish", "flag"]
+    action: Action
     message: str
     blocks_on_overflow: bool
     ends_with_error: bool
+    hash_key: bytes = field(default=b"", repr=False)
+    literals: Ruleset | None = None
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
     @classmethod
-    def of(cls, config: GuardrailConfig, replacement: str = DEFAULT_REPLACEMENT) -> "Guardrail":
+    def of(
+        cls, config: GuardrailConfig, replacement: str = DEFAULT_REPLACEMENT, hash_key: str | None = None
+    ) -> "Guardrail":
         """Raises PatternError when the rule as a whole is too large."""
         options = Options(
             replacement=config.replacement if config.replacement is not None else replacement,
@@ -170,10 +182,28 @@ class Guardrail:
             message=config.message,
             blocks_on_overflow=config.on_overflow == "block",
             ends_with_error=config.on_block == "error",
+            hash_key=(hash_key or "").encode(),
+            literals=placeholders(m.name for m in rules.matchers) if config.action == "pseudonymize" else None,
         )
 
     def open(self, exchange: Exchange) -> Visit:
-        return GuardrailVisit(self)
+        return GuardrailVisit(self, exchange)
+
+    @property
+    def edits(self) -> bool:
+        return self.action in ("redact", "mask", "hash", "pseudonymize")
+
+    def replace(self, exchange: Exchange) -> ReplaceWith | None:
+        """What stands for a finding where that depends on the finding itself."""
+        match self.action:
+            case "mask":
+                return lambda _, value: masked(value)
+            case "hash":
+                return lambda name, value: hashed(self.hash_key, exchange.tenant, name, value)
+            case "pseudonymize":
+                return lambda name, value: exchange.disguise.conceal(name, value) or self.rules.replacement(name)
+            case _:
+                return None
 
     def stop(self, surface: Surface, findings: tuple[Finding, ...] = ()) -> Block | Finish:
         if self.action == "finish":
@@ -200,35 +230,65 @@ class GuardrailVisit(Visit):
 
     __slots__ = ("_lanes", "_rail", "_stops")
 
-    def __init__(self, rail: Guardrail) -> None:
+    def __init__(self, rail: Guardrail, exchange: Exchange) -> None:
         self._rail = rail
+        self._exchange = exchange
         self._lanes: dict[Lane, Watcher] = {}
         self._stops = rail.action in ("block", "finish")
+        self._replace = rail.replace(exchange)
+        # What the model says in a reply goes to the client, who is to see it: only the way up is disguised.
+        self._replies = frozenset() if rail.action == "pseudonymize" else rail.kinds
 
     async def request(self, request: Request) -> Decision:
         edits: list[tuple[Slot, str]] = []
         findings: list[Finding] = []
-        rail = self._rail
+        rail, known = self._rail, self._rail.memo.of(self._exchange.tenant)
+        if rail.literals is not None:
+            self._avoid(rail.literals, request)
         for slot in request.slots:
             if slot.surface.kind not in rail.kinds:
                 continue
-            try:
-                text, hits, overflowed = _look(rail.rules, slot.surface, slot.text)
-            except Exception:  # a rule that fails must not become a hole
-                return Block(rail.name, slot.surface, failed=True)
-            if not hits:
+            text = slot.text
+            outcome = known.get(text) if not slot.surface.json else None
+            if outcome is None:
+                try:
+                    outcome = self._look(slot.surface, text)
+                except Exception:  # a rule that fails must not become a hole
+                    return self._failure(slot.surface)
+                # What a disguise makes of a text is the session's, not the text's alone.
+                if not slot.surface.json and (rail.literals is None or not outcome.hits):
+                    known.put(text, outcome)
+            if not outcome.hits:
                 continue
-            findings.extend(rail.finding(slot.surface, hit) for hit in hits)
-            if self._stops or (overflowed and rail.blocks_on_overflow):
+            findings.extend(rail.finding(slot.surface, hit) for hit in outcome.hits)
+            if self._stops or (outcome.overflowed and rail.blocks_on_overflow):
                 return rail.stop(slot.surface, tuple(findings))
-            edits.append((slot, text))
-        if edits and rail.action == "redact":
+            edits.append((slot, outcome.text or ""))
+        if edits and rail.edits:
             return Replace(tuple(edits), tuple(findings))
         return Pass(tuple(findings))
 
+    def _avoid(self, literals: Ruleset, request: Request) -> None:
+        """Text that looks like a placeholder and is the client's own."""
+        for slot in request.slots:
+            if literals.may_be_in(slot.text):
+                self._exchange.disguise.avoid(found_in(literals, slot.text))
+
+    def _look(self, surface: Surface, text: str) -> Outcome:
+        """The whole text at once."""
+        rules = self._rail.rules
+        if not surface.json:
+            if not rules.may_be_in(text):
+                return CLEAN
+            said, hits, overflowed = scrub(rules, text, self._replace)
+            return Outcome(said, tuple(hits), overflowed) if hits else CLEAN
+        scrubber = JsonScrubber(rules, self._replace)
+        said = "".join(op.text for op in [*scrubber.feed(text), *scrubber.finish()])
+        return Outcome(said, tuple(scrubber.hits), scrubber.overflowed is not None)
+
     def feed(self, event: Event) -> Sequence[Event]:
         match event:
-            case Text(lane, _, last) if lane.surface.kind in self._rail.kinds:
+            case Text(lane, _, last) if lane.surface.kind in self._replies:
                 return self._whole(lane, event) if last and lane not in self._lanes else self._guarded(lane, event)
             case End(lane) if lane in self._lanes:
                 return (*self._end(lane), event)
@@ -247,7 +307,8 @@ class GuardrailVisit(Visit):
     def _guarded(self, lane: Lane, event: Text) -> Sequence[Event]:
         watcher = self._lanes.get(lane)
         if watcher is None:
-            watcher = self._lanes[lane] = _watcher(self._rail.rules, lane.surface)
+            kind = JsonScrubber if lane.surface.json else Scrubber
+            watcher = self._lanes[lane] = kind(self._rail.rules, self._replace)
         try:
             ops = watcher.feed(event.text)
             if event.last:
@@ -285,17 +346,25 @@ class GuardrailVisit(Visit):
         return [Text(lane, before), stopped] if before else [stopped]
 
     def _failed(self, lane: Lane) -> Sequence[Event]:
-        return (Stopped(Block(self._rail.name, lane.surface, failed=True)),)
+        return (Stopped(self._failure(lane.surface)),)
+
+    def _failure(self, surface: Surface) -> Block:
+        name = self._rail.name
+        return Block(name, surface, (Finding(name, "failed", surface),), failed=True)
 
 
-def _watcher(rules: Ruleset, surface: Surface) -> Watcher:
-    return JsonScrubber(rules) if surface.json else Scrubber(rules)
+# A shorter value keeps nothing: four of its characters would be half of it.
+_SHORTEST_MASKED = 9
+_KEPT = 4
 
 
-def _look(rules: Ruleset, surface: Surface, text: str) -> tuple[str, list[Hit], bool]:
-    """The whole text at once: what it becomes, what was found, and whether something overflowed."""
-    if not surface.json:
-        return scrub(rules, text)
-    scrubber = JsonScrubber(rules)
-    said = "".join(op.text for op in [*scrubber.feed(text), *scrubber.finish()])
-    return said, scrubber.hits, scrubber.overflowed is not None
+def masked(value: str) -> str:
+    """Asterisks for all but the last four characters."""
+    kept = _KEPT if len(value) >= _SHORTEST_MASKED else 0
+    return "*" * (len(value) - kept) + value[len(value) - kept :]
+
+
+def hashed(key: bytes, tenant: str, name: str, value: str) -> str:
+    """`[HASH:name:16 hex digits]`: HMAC-SHA256 under the policy's key, apart for each tenant (RFC 2104)."""
+    message = "\0".join((tenant, name, value)).encode("utf-8", "surrogatepass")
+    return f"[HASH:{name}:{hmac.digest(key, message, 'sha256').hex()[:16]}]"

@@ -26,6 +26,12 @@ class ScrubConfig(Strict):
         default=DEFAULT_REPLACEMENT,
         description="What stands in for a finding; {name} is the detector's name.",
     )
+    hash_key: str | None = Field(
+        default=None,
+        min_length=16,
+        repr=False,
+        description="The secret under which action hash makes its digests, best as ${NAME}; at least 16 characters.",
+    )
     max_chars: MaxCharsConfig = Field(default=MaxCharsConfig(), description="Bounds, applied after redaction.")
 
 

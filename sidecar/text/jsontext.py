@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from .rules import Ruleset
-from .scrubber import Hit, Op, Scrubber, is_high, is_low, paired
+from .scrubber import Hit, Op, Replace, Scrubber, is_high, is_low, paired
 
 _BEGINS: Final = re.compile(r"\s*(.)?", re.DOTALL)
 _JSON_BEGINS_WITH: Final = frozenset('{["-0123456789')
@@ -41,6 +41,7 @@ class JsonScrubber:
         "_inner",
         "_mode",
         "_offset",
+        "_replace",
         "_rest",
         "_rules",
         "_spelt",
@@ -49,8 +50,9 @@ class JsonScrubber:
         "overflowed",
     )
 
-    def __init__(self, rules: Ruleset) -> None:
+    def __init__(self, rules: Ruleset, replace: Replace | None = None) -> None:
         self._rules = rules
+        self._replace = replace
         self._mode: str = "unknown"  # json, plain, or unknown until the first character that tells
         self._in_string = False
         self._rest = ""  # an escape that is not complete yet
@@ -130,7 +132,7 @@ class JsonScrubber:
         value = bare.rstrip()
         if not value:
             return
-        self._inner = Scrubber(self._rules)
+        self._inner = Scrubber(self._rules, self._replace)
         inner = [] if value in _LITERALS else [*self._inner.feed(value), *self._inner.finish()]
         replaced = "".join(op.text for op in inner)
         if any(not op.kept for op in inner):
@@ -167,7 +169,7 @@ class JsonScrubber:
 
     def _value(self, decoded: str, spelt: str, ops: list[Op]) -> None:
         if self._inner is None:
-            self._inner = Scrubber(self._rules)
+            self._inner = Scrubber(self._rules, self._replace)
         self._spelt.append((decoded, spelt))
         self._respell(self._inner.feed(decoded), ops)
         self._look(self._inner)

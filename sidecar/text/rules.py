@@ -45,11 +45,14 @@ class Ruleset:
     def __init__(self, shapes: Sequence[Shape], options: Options = Options()) -> None:
         self.options = options
         self.matchers = tuple(Matcher(shape.lenient() if options.skips_failing else shape) for shape in shapes)
-        self.replacements = tuple(options.replacement.replace("{name}", m.name) for m in self.matchers)
+        self.replacements = tuple(self.replacement(m.name) for m in self.matchers)
         self._short_width = max((m.width or 0 for m in self.matchers if self.is_short(m)), default=0)
         self._narrowest = min(widths(m.node)[0] for m in self.matchers)
         self._maybe = Program(_any([self._suspect(m) for m in self.matchers]))
         self._growing = Program(_growing(m.node for m in self.matchers))
+
+    def replacement(self, name: str) -> str:
+        return self.options.replacement.replace("{name}", name)
 
     def is_short(self, matcher: Matcher) -> bool:
         """A short matcher is decided before it can overflow."""

@@ -10,10 +10,14 @@ The scrubber holds text back only from the first position where a match could st
 only grow is announced at once, and the rest of it swallowed as it arrives.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .matcher import Found, Matcher, after, floor
 from .rules import CONTEXT, MAX_SWALLOW, Ruleset
+
+Replace = Callable[[str, str], str]
+"""What stands for a finding: from the matcher's name and the text found."""
 
 
 class Op(NamedTuple):
@@ -49,7 +53,8 @@ class Scrubber:
     """One rule set's look at one running text.
 
     `hits` grows as findings are complete. `found` is the first finding's name, known as early as it can be;
-    `overflowed` the name of the first that was only taken for one.
+    `overflowed` the name of the first that was only taken for one. With `replace`, what stands for a finding is what
+    it makes of the name and the text found, and leaves when that is complete.
     """
 
     __slots__ = (
@@ -60,17 +65,20 @@ class Scrubber:
         "_chars",
         "_half",
         "_pending",
+        "_replace",
         "_rules",
         "_said",
         "_skip",
         "_span",
+        "_swallowed",
         "found",
         "hits",
         "overflowed",
     )
 
-    def __init__(self, rules: Ruleset) -> None:
+    def __init__(self, rules: Ruleset, replace: Replace | None = None) -> None:
         self._rules = rules
+        self._replace = replace
         self._buffer = b""  # undecided text, and a little before it
         self._base = 0  # where the buffer begins; offsets count bytes of the whole text
         self._at = 0  # what begins before this is decided
@@ -81,6 +89,7 @@ class Scrubber:
         self._pending: list[_Match] = []  # decided, and beginning after `_at`
         self._announced: int | None = None  # the matcher whose match at `_at` is announced and still growing
         self._span: Hit | None = None  # the last span, which overlapping findings may still lengthen
+        self._swallowed: list[str] = []  # its text, where what stands for it depends on that
         self.found: str | None = None
         self.overflowed: str | None = None
         self.hits: list[Hit] = []
@@ -114,7 +123,7 @@ class Scrubber:
         ops: list[Op] = []
         while self._at < self._end():
             self._decide(ops, final=True)
-        self._close_span()
+        self._close_span(ops)
         return ops
 
     def _is_plain(self) -> bool:
@@ -287,21 +296,24 @@ class Scrubber:
 
     def _keep(self, upto: int, ops: list[Op]) -> None:
         if upto > self._said:
-            self._close_span()
+            self._close_span(ops)
             text = self._take(upto)
             ops.append(Op(True, text, len(text)))
 
     def _put(self, index: int, ops: list[Op]) -> None:
-        self._close_span()
+        self._close_span(ops)
         name = self._rules.matchers[index].name
         self.found = self.found or name
         self._span = Hit(name, self._chars, self._chars)
-        ops.append(Op(False, self._rules.replacements[index], 0))
+        if self._replace is None:
+            ops.append(Op(False, self._rules.replacements[index], 0))
 
     def _swallow(self, upto: int, ops: list[Op]) -> None:
         if upto > self._said:
-            taken = len(self._take(upto))
-            ops.append(Op(False, "", taken))
+            text = self._take(upto)
+            ops.append(Op(False, "", len(text)))
+            if self._replace is not None:
+                self._swallowed.append(text)
             if self._span is not None:
                 self._span = self._span._replace(end=self._chars)
 
@@ -311,10 +323,14 @@ class Scrubber:
         self._chars += len(text)
         return text
 
-    def _close_span(self) -> None:
-        if self._span is not None:
-            self.hits.append(self._span)
-            self._span = None
+    def _close_span(self, ops: list[Op]) -> None:
+        if self._span is None:
+            return
+        if self._replace is not None:
+            ops.append(Op(False, self._replace(self._span.name, "".join(self._swallowed)), 0))
+            self._swallowed.clear()
+        self.hits.append(self._span)
+        self._span = None
 
 
 class _Window(NamedTuple):
@@ -344,11 +360,11 @@ def paired(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def scrub(rules: Ruleset, text: str) -> tuple[str, list[Hit], bool]:
+def scrub(rules: Ruleset, text: str, replace: Replace | None = None) -> tuple[str, list[Hit], bool]:
     """The whole text at once: what it becomes, what was found, and whether something overflowed."""
     data = text.encode("utf-8", "surrogatepass")
     if not rules.maybe(data, 0):
         return text, [], False
-    scrubber = Scrubber(rules)
+    scrubber = Scrubber(rules, replace)
     ops = [*scrubber.feed(text), *scrubber.finish()]
     return "".join(op.text for op in ops), scrubber.hits, scrubber.overflowed is not None

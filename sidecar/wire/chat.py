@@ -40,10 +40,12 @@ TOOL_NAME = Surface("chat.reply.tool_calls[].function.name", Kind.TOOL_CALLS)
 TOOL_ARGUMENTS = Surface("chat.reply.tool_calls[].function.arguments", Kind.TOOL_CALLS, json=True)
 TOOL_INPUT = Surface("chat.reply.tool_calls[].custom.input", Kind.TOOL_CALLS)
 ERROR = Surface("chat.reply.error.message", Kind.REPLY)
-OPAQUE = Surface("chat.reply", Kind.REPLY)
+OPAQUE = Surface("chat.reply", Kind.REPLY, json=True)
 
 # A name is one word to a client: it never leaves in halves.
 NAMES = frozenset((TOOL_NAME,))
+# A text in a place where none is known is whole as it stands: nothing of it is held back for a next frame.
+ALONE = frozenset((ERROR, OPAQUE))
 
 _ROLES = {
     "system": Kind.SYSTEM,
@@ -55,6 +57,17 @@ _ROLES = {
 }
 _PLAIN_MESSAGE = frozenset(("role", "content", "name", "tool_call_id"))
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+_SAID = frozenset(("content", "refusal", "reasoning_details", "tool_calls", "function_call", *_REASONING_FIELDS))
+# What an object of a message holds besides texts. A string there is a word of the API, anything else is walked.
+_WORDS = frozenset(("role", "tool_call_id", "id", "index", "type", "object"))
+_REQUEST_FIELDS = _SAID | {"name", "audio"}
+_REPLY_FIELDS = _SAID | {"audio"}
+_PLAIN_CHOICE = frozenset(("index", "delta", "finish_reason", "logprobs", "content_filter_results", "stop_reason"))
+_CHOICE_FIELDS = _PLAIN_CHOICE | {"message", "native_finish_reason", "matched_stop", "token_ids"}
+_CALL_FIELDS = frozenset(("id", "index", "type", "function", "custom"))
+# The last three are sealed by the provider, who must get them back as they are.
+_DETAIL_FIELDS = frozenset(("text", "summary", "format", "data", "signature", "encrypted_content"))
+_HEAD = frozenset(("id", "object", "created", "model", "system_fingerprint", "service_tier", "error"))
 # Parts whose payload is not text. What else they hold is.
 _BINARY = {"image_url": "url", "input_audio": "data", "file": "file_data"}
 
@@ -77,9 +90,8 @@ def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
                 yield from walk(messages, index, REQUEST_CONTENT[Kind.USER])
     elif messages is not None:
         yield from walk(document, "messages", REQUEST_CONTENT[Kind.USER])
-    if prediction := document.get("prediction"):
-        yield from _content(prediction, REQUEST_PREDICTION) if isinstance(prediction, dict) else ()
     for field, surface in (
+        ("prediction", REQUEST_PREDICTION),
         ("tools", REQUEST_TOOLS),
         ("functions", REQUEST_TOOLS),
         ("response_format", REQUEST_FORMAT),
@@ -92,15 +104,25 @@ def _message(message: dict[str, Any]) -> Iterator[Slot]:
     role = message.get("role")
     kind = _ROLES.get(role, Kind.USER) if isinstance(role, str) else Kind.USER
     yield from _content(message, REQUEST_CONTENT[kind])
-    if isinstance(message.get("name"), str):
-        yield Slot(REQUEST_NAME[kind], message, "name")
-    if message.keys() <= _PLAIN_MESSAGE:
+    yield from _optional(message, "name", REQUEST_NAME[kind])
+    if message.keys() <= _PLAIN_MESSAGE and type(role) is str and type(message.get("tool_call_id", "")) is str:
         return
     yield from _optional(message, "refusal", REQUEST_REFUSAL)
-    for _, slot in _reasoning(message, REQUEST_REASONING):
+    for _, slot in _reasoning(message, REQUEST_REASONING, REQUEST_REASONING):
         yield slot
-    for _, slot in _tool_calls(message, REQUEST_TOOL_NAME, REQUEST_TOOL_ARGUMENTS, REQUEST_TOOL_INPUT):
+    calls = _tool_calls(message, REQUEST_TOOL_NAME, REQUEST_TOOL_ARGUMENTS, REQUEST_TOOL_INPUT, REQUEST_TOOL_ARGUMENTS)
+    for _, slot in calls:
         yield slot
+    yield from _others(message, _REQUEST_FIELDS, REQUEST_CONTENT[kind])
+    if not isinstance(message.get("audio"), dict):
+        yield from _optional(message, "audio", REQUEST_CONTENT[kind])
+
+
+def _others(holder: dict[str, Any], known: frozenset[str], surface: Surface) -> Iterator[Slot]:
+    """The texts of the fields that are not known here."""
+    for key, value in holder.items():
+        if key not in known and not (key in _WORDS and isinstance(value, str)):
+            yield from walk(holder, key, surface)
 
 
 def _content(holder: dict[str, Any], surface: Surface) -> Iterator[Slot]:
@@ -116,9 +138,10 @@ def _content(holder: dict[str, Any], surface: Surface) -> Iterator[Slot]:
 
 def _part(part: dict[str, Any], surface: Surface) -> Iterator[Slot]:
     """A content part: its texts, but not the payload of an image, a sound or a file."""
-    payload = _BINARY.get(part.get("type", ""))
+    kind = part.get("type")
+    payload = _BINARY.get(kind) if isinstance(kind, str) else None
     for key, value in part.items():
-        if key == "type" or value is None:
+        if value is None or (key == "type" and isinstance(value, str)):
             continue
         inner = value if isinstance(value, dict) else {}
         if payload in inner:
@@ -147,63 +170,99 @@ def _optional(holder: dict[str, Any], field: str, surface: Surface) -> Iterator[
         yield from walk(holder, field, surface)
 
 
-def _reasoning(holder: dict[str, Any], surface: Surface) -> Iterator[tuple[str, Slot]]:
-    """Each text with its field's name: servers that send the same reasoning under two names mean two texts."""
+def _reasoning(holder: dict[str, Any], surface: Surface, odd: Surface) -> Iterator[tuple[str, Slot]]:
+    """Each text with its field's name: servers that send the same reasoning under two names mean two texts.
+
+    `odd` is the surface of texts that have no business where they stand.
+    """
     for field in _REASONING_FIELDS:
         for slot in _optional(holder, field, surface):
             yield field, slot
-    for detail in holder.get("reasoning_details") or ():
+    for slot in _reasoning_details(holder, surface, odd):
+        yield "reasoning_details", slot
+
+
+def _reasoning_details(holder: dict[str, Any], surface: Surface, odd: Surface) -> Iterator[Slot]:
+    details = holder.get("reasoning_details")
+    if not isinstance(details, list):
+        yield from _optional(holder, "reasoning_details", odd)
+        return
+    for index, detail in enumerate(details):
         if isinstance(detail, dict):
             for field in ("text", "summary"):
-                for slot in _optional(detail, field, surface):
-                    yield "reasoning_details", slot
+                yield from _optional(detail, field, surface)
+            yield from _others(detail, _DETAIL_FIELDS, odd)
+        else:
+            yield from walk(details, index, odd)
 
 
 def _tool_calls(
-    holder: dict[str, Any], name: Surface, arguments: Surface, text: Surface
+    holder: dict[str, Any], name: Surface, arguments: Surface, text: Surface, odd: Surface
 ) -> Iterator[tuple[int | str, Slot]]:
     """The texts of tool calls, each with the index of its call; `function_call` is the older, single form."""
     calls = holder.get("tool_calls")
     if isinstance(calls, list):
         for position, call in enumerate(calls):
-            if isinstance(call, dict):
-                index = call.get("index")
-                place = index if isinstance(index, int) else position
-                for slot in _tool_call(call, name, arguments, text):
-                    yield place, slot
-    function = holder.get("function_call")
-    if isinstance(function, dict):
-        for slot in _function(function, name, arguments):
+            index = call.get("index") if isinstance(call, dict) else None
+            place = index if isinstance(index, int) else position
+            for slot in _tool_call(calls, position, name, arguments, text, odd):
+                yield place, slot
+    elif calls is not None:
+        for slot in walk(holder, "tool_calls", odd):
+            yield 0, slot
+    if holder.get("function_call") is not None:
+        for slot in _function(holder, "function_call", name, arguments, odd):
             yield "function_call", slot
 
 
-def _tool_call(call: dict[str, Any], name: Surface, arguments: Surface, text: Surface) -> Iterator[Slot]:
-    function, custom = call.get("function"), call.get("custom")
-    if isinstance(function, dict):
-        yield from _function(function, name, arguments)
-    if isinstance(custom, dict):
-        yield from _optional(custom, "name", name)
-        yield from _optional(custom, "input", text)
+def _tool_call(
+    calls: list[Any], at: int, name: Surface, arguments: Surface, text: Surface, odd: Surface
+) -> Iterator[Slot]:
+    call = calls[at]
+    if not isinstance(call, dict):
+        yield from walk(calls, at, odd)
+        return
+    if "function" in call:
+        yield from _function(call, "function", name, arguments, odd)
+    if "custom" in call:
+        yield from _function(call, "custom", name, text, odd, "input")
+    if not call.keys() <= _CALL_FIELDS:
+        yield from _others(call, _CALL_FIELDS, odd)
 
 
-def _function(function: dict[str, Any], name: Surface, arguments: Surface) -> Iterator[Slot]:
+def _function(
+    holder: dict[str, Any], key: str, name: Surface, arguments: Surface, odd: Surface, given: str = "arguments"
+) -> Iterator[Slot]:
+    function = holder[key]
+    if not isinstance(function, dict):
+        yield from walk(holder, key, odd)
+        return
     yield from _optional(function, "name", name)
-    yield from _optional(function, "arguments", arguments)
+    yield from _optional(function, given, arguments)
+    if len(function) > 1:
+        yield from _others(function, frozenset(("name", given)), odd)
 
 
 # --- the reply, buffered or one frame of a stream --------------------------------------------------------------
 
 
+_ALONE = Lane(OPAQUE)
+
+
 def reply_texts(document: dict[str, Any]) -> list[tuple[Lane, Slot]]:
-    """The texts of a whole reply or of one frame, each with its lane."""
+    """The texts of a whole reply or of one frame, each with its lane. What is no chat completion is walked."""
     choices = document.get("choices")
     found: list[tuple[Lane, Slot]] = []
     if isinstance(choices, list):
         for position, choice in enumerate(choices):
             if isinstance(choice, dict):
                 found.extend(_choice(choice, _index(choice, position)))
+            else:
+                found.extend((_ALONE, slot) for slot in walk(choices, position, OPAQUE))
+    else:
+        found.extend((_ALONE, slot) for slot in _others(document, _HEAD, OPAQUE))
     if "error" in document:
-        found.extend((Lane(ERROR), slot) for slot in _error(document))
+        found.extend((Lane(ERROR), slot) for slot in walk(document, "error", ERROR))
     return found
 
 
@@ -213,7 +272,7 @@ def plain(document: dict[str, Any]) -> tuple[Lane, Slot, str] | None:
     if type(choices) is not list or len(choices) != 1 or document.get("usage") or "error" in document:
         return None
     choice = choices[0]
-    if type(choice) is not dict or choice.get("finish_reason") is not None:
+    if type(choice) is not dict or choice.get("finish_reason") is not None or not choice.keys() <= _PLAIN_CHOICE:
         return None
     delta = choice.get("delta")
     if type(delta) is not dict or len(delta) != 1:
@@ -235,32 +294,41 @@ def _index(choice: dict[str, Any], position: int) -> int:
 
 
 def _choice(choice: dict[str, Any], index: int) -> Iterator[tuple[Lane, Slot]]:
-    said = choice.get("delta") or choice.get("message")
-    if not isinstance(said, dict):
-        return
+    for field in ("delta", "message"):
+        said = choice.get(field)
+        if isinstance(said, dict):
+            yield from _said(said, index)
+        elif said is not None:
+            for slot in walk(choice, field, OPAQUE):
+                yield _ALONE, slot
+    if not choice.keys() <= _CHOICE_FIELDS:
+        for slot in _others(choice, _CHOICE_FIELDS, OPAQUE):
+            yield _ALONE, slot
+
+
+def _said(said: dict[str, Any], index: int) -> Iterator[tuple[Lane, Slot]]:
     if type(said.get("content")) is str and len(said) == 1:
         yield Lane(CONTENT, index), Slot(CONTENT, said, "content")
         return
     # Reasoning comes before the answer, also where one frame holds both.
-    for name, slot in _reasoning(said, REASONING):
-        yield Lane(REASONING, index, name), slot
+    for name, slot in _reasoning(said, REASONING, OPAQUE):
+        yield Lane(slot.surface, index, name), slot
     for slot in _content(said, CONTENT):
         yield Lane(CONTENT, index), slot
     for slot in _optional(said, "refusal", REFUSAL):
         yield Lane(REFUSAL, index), slot
-    for part, slot in _tool_calls(said, TOOL_NAME, TOOL_ARGUMENTS, TOOL_INPUT):
+    for part, slot in _tool_calls(said, TOOL_NAME, TOOL_ARGUMENTS, TOOL_INPUT, OPAQUE):
         yield Lane(slot.surface, index, part), slot
     audio = said.get("audio")
-    if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
-        yield Lane(TRANSCRIPT, index), Slot(TRANSCRIPT, audio, "transcript")
-
-
-def _error(document: dict[str, Any]) -> Iterator[Slot]:
-    error = document["error"]
-    if isinstance(error, dict):
-        yield from _optional(error, "message", ERROR)
-    elif isinstance(error, str):
-        yield Slot(ERROR, document, "error")
+    if isinstance(audio, dict):
+        for slot in _optional(audio, "transcript", TRANSCRIPT):
+            yield Lane(TRANSCRIPT, index), slot
+    elif audio is not None:
+        for slot in walk(said, "audio", OPAQUE):
+            yield _ALONE, slot
+    if not said.keys() <= _REPLY_FIELDS:
+        for slot in _others(said, _REPLY_FIELDS, OPAQUE):
+            yield _ALONE, slot
 
 
 def ended(document: dict[str, Any]) -> list[int]:
@@ -282,17 +350,23 @@ def is_error(document: dict[str, Any]) -> bool:
 
 def spoil(document: dict[str, Any], lane: Lane) -> None:
     """Drops what was computed over a text that has changed: logprobs, offsets of annotations, the spoken form."""
-    for position, choice in enumerate(document.get("choices") or ()):
+    choices = document.get("choices")
+    for position, choice in enumerate(choices if isinstance(choices, list) else ()):
         if not isinstance(choice, dict) or _index(choice, position) != lane.choice:
             continue
         if choice.get("logprobs"):
             choice["logprobs"] = None
-        said = choice.get("delta") or choice.get("message")
-        if isinstance(said, dict):
-            if said.get("annotations"):
-                said["annotations"] = []
-            if lane.surface is TRANSCRIPT and said["audio"].get("data"):
-                said["audio"]["data"] = ""
+        for said in (choice.get("delta"), choice.get("message")):
+            if isinstance(said, dict):
+                _spoil(said, lane)
+
+
+def _spoil(said: dict[str, Any], lane: Lane) -> None:
+    if said.get("annotations"):
+        said["annotations"] = []
+    audio = said.get("audio")
+    if lane.surface is TRANSCRIPT and isinstance(audio, dict) and audio.get("data"):
+        audio["data"] = ""
 
 
 def carry(template: dict[str, Any], lane: Lane, text: str) -> dict[str, Any]:

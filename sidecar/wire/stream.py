@@ -23,6 +23,7 @@ class Wire(Protocol):
     NAME: str
     DONE: bytes
     NAMES: frozenset[Surface]
+    ALONE: frozenset[Surface]
     OPAQUE: Surface
 
     def request_slots(self, document: Document) -> list[Slot]: ...
@@ -130,10 +131,8 @@ class ReplyStream:
     def _frame(self, frame: sse.Frame, document: Document | None) -> bytes:
         if document is not None:
             return self._document(frame, document)
-        if frame.data is None:
-            return frame.raw
-        if frame.data.strip() != b"[DONE]":
-            return self._opaque(frame, frame.data)
+        if frame.data is None or frame.data.strip() != b"[DONE]":
+            return self._opaque(frame) if frame.raw.strip() else frame.raw
         self.done = True
         return self._flush() + (b"" if self.stopped else frame.raw)
 
@@ -222,7 +221,8 @@ class ReplyStream:
         for lane, slot in texts:
             if not self.stopped:
                 self._text(lane, slot, out, edits)
-                self._last[lane] = document
+                if lane.surface not in wire.ALONE:
+                    self._last[lane] = document
         for choice in wire.ended(document):
             if not self.stopped:
                 self._end(choice, out, edits)
@@ -250,6 +250,11 @@ class ReplyStream:
     def _text(self, lane: Lane, slot: Slot, out: list[bytes], edits: list[_Edit]) -> None:
         text = slot.text
         if not text:
+            return
+        if lane.surface in self._wire.ALONE:
+            said, self.stopped = through(self._run, lane, text)
+            if said != text:
+                edits.append(_Edit(lane, slot, said))
             return
         events = self._run.feed(Text(lane, text))
         self._held[lane] = None
@@ -345,25 +350,36 @@ class ReplyStream:
         self._last.clear()
         return b"".join(out)
 
-    def _opaque(self, frame: sse.Frame, data: bytes) -> bytes:
-        """A frame that is not a JSON object: its data is one text."""
-        text = data.decode("utf-8", "surrogateescape")
+    def _opaque(self, frame: sse.Frame) -> bytes:
+        """A frame that is not a JSON object: its data is one text, or all of it where it has none."""
+        text = (frame.raw if frame.data is None else frame.data).decode("utf-8", "surrogateescape")
         said, self.stopped = through(self._run, Lane(self._wire.OPAQUE, part="data"), text)
         if self.stopped:
             return b""
         if said == text:
             return frame.raw
-        return frame.with_data(said.replace("\n", " ").encode("utf-8", "surrogateescape"))
+        if frame.data is None:
+            return said.encode("utf-8", "surrogateescape")
+        return frame.with_data(said.translate(_ONE_LINE).encode("utf-8", "surrogateescape"))
+
+
+_ONE_LINE = {ord("\n"): " ", ord("\r"): " "}
 
 
 def _document(frame: sse.Frame) -> Document | None:
-    if frame.data is None or frame.data[:1] != b"{":
+    """The JSON object in a frame. A key that stands twice hides a text: the frame goes on without it."""
+    if frame.data is None or frame.data[:1] == b"[":
         return None
     try:
         document = jsondoc.decode(frame.data)
     except jsondoc.JsonFault:
         return None
-    return document if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        return None
+    if jsondoc.has_duplicate_keys(frame.data, document):
+        once = jsondoc.encode(document)
+        frame.raw, frame.data = frame.with_data(once), once
+    return document
 
 
 def _still_held(held: str | None, text: str, said: str) -> str | None:

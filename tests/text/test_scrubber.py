@@ -49,3 +49,13 @@ def test_every_character_is_said_or_swallowed_once(rules: Ruleset, cut: tuple[st
         assert not op.kept or op.text == text[at : at + op.taken]
         at += op.taken
     assert at == len(text)
+
+
+@MANY
+@given(rulesets(), cut_texts())
+def test_what_stands_for_a_finding_may_depend_on_it(rules: Ruleset, cut: tuple[str, list[str]]) -> None:
+    """Put back what was found, and nothing has changed: every finding was handed over whole and once."""
+    text, pieces = cut
+    scrubber = Scrubber(rules, lambda name, found: found)
+    ops = [op for piece in pieces for op in scrubber.feed(piece)]
+    assert said([*ops, *scrubber.finish()]) == text

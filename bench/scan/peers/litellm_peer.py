@@ -27,9 +27,7 @@ _FILTERS = {
     "secrets": _filter(_patterns(lambda category: category.startswith("Credential"))),
     "pii": _filter([n for n in _patterns(lambda category: not category.startswith(_NOT_PII)) if n != "url"]),
 }
-_CATEGORIES = [
-    {"category": f"prompt_injection_{name}", "enabled": True, "action": "BLOCK"} for name in _INJECTION
-]
+_CATEGORIES = [{"category": f"prompt_injection_{name}", "enabled": True, "action": "BLOCK"} for name in _INJECTION]
 _INJECTIONS = ContentFilterGuardrail(guardrail_name="bench", categories=_CATEGORIES)
 
 

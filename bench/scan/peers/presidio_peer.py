@@ -8,22 +8,22 @@ from importlib.metadata import version
 
 import tldextract
 import wire
-from presidio_analyzer import EntityRecognizer, PatternRecognizer, predefined_recognizers
+from presidio_analyzer import PatternRecognizer, predefined_recognizers
 
 # The list of top-level domains that came with the package, not one from the network.
 tldextract.extract = tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=())
 _SCORES = {"pii": 0.0, "pii-sure": 0.5}
 # Looks for something else than personal data.
 _NOT_PII = {"UrlRecognizer", "UuidRecognizer"}
+# No pattern, but no model either.
+_ALSO = {"PhoneRecognizer"}
 
 
 def recognizers():
-    """Pattern recognisers, and the one for telephone numbers, which asks a library."""
     for name in dir(predefined_recognizers):
         kind = getattr(predefined_recognizers, name)
-        if isinstance(kind, type) and issubclass(kind, EntityRecognizer) and name not in _NOT_PII:
-            if issubclass(kind, PatternRecognizer) or name == "PhoneRecognizer":
-                yield from made(kind)
+        if isinstance(kind, type) and name not in _NOT_PII and (issubclass(kind, PatternRecognizer) or name in _ALSO):
+            yield from made(kind)
 
 
 def made(kind):

@@ -1,0 +1,86 @@
+"""Texts made to stop a scanner: what a byte costs must not depend on how many there are."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.scan.peers.wire import nanoseconds
+from bench.scan.subjects import ruleset
+from bench.table import render
+from sidecar.errors import PatternError
+from sidecar.text.matcher import Shape
+from sidecar.text.rules import Ruleset
+from sidecar.text.scrubber import scrub
+
+SMALL, LARGE = 1_000, 1_000_000
+GOAL = 1.5
+_PUMP = re.compile(r"(.{1,12}?)\1{2,}", re.DOTALL)
+
+
+def pumped(text: str, size: int) -> str:
+    """The attack at another size: its longest repetition goes on for longer, or all of it where nothing repeats."""
+    runs = sorted(_PUMP.finditer(text), key=lambda match: len(match[0]))
+    if not runs:
+        return (text * (size // len(text) + 1))[:size]
+    run = runs[-1]
+    before, after, unit = text[: run.start()], text[run.end() :], run[1]
+    room = max(len(unit), size - len(before) - len(after))
+    return before + unit * (room // len(unit)) + after
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """ns per byte at both sizes."""
+
+    id: str
+    small: float
+    large: float
+
+    @property
+    def ratio(self) -> float:
+        return self.large / self.small
+
+
+def cost(id_: str, rules: Ruleset, attack: str, seconds: float) -> Cost:
+    figures = []
+    for size in (SMALL, LARGE):
+        text = pumped(attack, size)
+        scrub(rules, text)  # builds the automata
+        figures.append(nanoseconds(lambda text=text: scrub(rules, text)[1], seconds) / len(text.encode()))  # type: ignore[misc]
+    return Cost(id_, *figures)
+
+
+def against_packs(attacks: Sequence[tuple[str, str, str]], packs: Sequence[str], seconds: float) -> list[Cost]:
+    rules = ruleset(packs)
+    return [cost(id_, rules, text, seconds) for id_, _, text in attacks]
+
+
+def against_own(attacks: Sequence[tuple[str, str, str]], seconds: float) -> tuple[list[Cost], int]:
+    """Each attack against the pattern it was made for, as a policy's own; and how many of those are refused."""
+    costs: list[Cost] = []
+    rules_of = list(_compiled(attacks))
+    for id_, rules, text in rules_of:
+        costs.append(cost(id_, rules, text, seconds))
+    return costs, len(attacks) - len(rules_of)
+
+
+def _compiled(attacks: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, Ruleset, str]]:
+    for id_, pattern, text in attacks:
+        try:
+            yield id_, Ruleset([Shape.of("attacked", pattern)]), text
+        except PatternError:
+            continue
+
+
+def table(named: dict[str, list[Cost]], refused: int) -> str:
+    rows = []
+    for name, costs in named.items():
+        ratios = sorted(c.ratio for c in costs)
+        worst = max(costs, key=lambda c: c.ratio)
+        slowest = max(c.large for c in costs)
+        over = sum(ratio > GOAL for ratio in ratios)
+        marks = (f"{ratios[len(ratios) // 2]:.2f}", f"{ratios[-1]:.2f}", f"{over} of {len(costs)}", f"{slowest:,.1f}")
+        rows.append((name, *marks, worst.id))
+    heads = ("", "median ratio", "worst", f"above {GOAL}", "slowest ns/byte", "worst is")
+    title = f"ReDoS corpus: ns per byte at 1 MB ÷ at 1 kB; {refused} of its patterns are refused at load"
+    return render(title, heads, rows)

@@ -1,0 +1,150 @@
+"""A text as a person reads it: compatibility forms in their plain form, invisible characters gone, and characters
+that look like ASCII as the ASCII they look like.
+
+Each code point is read on its own, so that a text reads the same however it is cut: a letter and the accent that
+follows it are not composed.
+"""
+
+import re
+import unicodedata
+from array import array
+from functools import cache
+from itertools import chain
+from typing import Final, Literal
+
+from .confusables import LOOKS_LIKE
+from .spelling import Unit
+
+Fold = Literal["nfkc", "invisible", "confusables"]
+
+# What a compatibility form can be: not among Hangul syllables, surrogates and the planes above, which have none.
+_CODE_POINTS: Final = tuple(
+    chain(range(0x80, 0xAC00), range(0xD7A4, 0xD800), range(0xE000, 0x20000), range(0x2F800, 0x2FA20))
+)
+# Unicode's Default_Ignorable_Code_Point (joiners, soft hyphen, fillers, bidi controls, variation selectors, tags),
+# interlinear annotation, and control characters that are not white space.
+_CONTROLS: Final = (*range(0x00, 0x09), *range(0x0E, 0x20), *range(0x7F, 0x85), *range(0x86, 0xA0))
+_INVISIBLE: Final = (
+    *_CONTROLS,
+    *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+    *range(0x180B, 0x1810),
+    *range(0x200B, 0x2010),
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),
+    *range(0xFE00, 0xFE10),
+    *range(0xFFF0, 0xFFFC),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    *range(0xE0000, 0xE1000),
+)
+_ASCII_CONTROLS: Final = bytes(code for code in _CONTROLS if code < 0x80)
+_JOINER: Final = "\u200d"
+# Arrows to symbols, and the blocks of emoji: what a joiner after it joins to the next, as in a family.
+_EMOJI: Final = re.compile("[\u2190-\u2bff\U0001f000-\U0001faff]")
+# Stands where a character becomes none or several. No text has it: it is not a character, and reads as U+FFFD.
+RESIZED: Final = "\uffff"
+_END: Final = 0xE1000
+
+
+class Folding:
+    """What one choice of folds makes of each character. Made once, shared by all texts."""
+
+    def __init__(self, folds: frozenset[Fold]) -> None:
+        self._hides = "invisible" in folds
+        self.table = _table(folds)
+        self._drawn = _drawn(self.table)
+
+    def is_plain(self, text: str) -> bool:
+        """ASCII that is read as it is."""
+        if not text.isascii():
+            return False
+        return (
+            not self._hides or text.isprintable() or len(text.encode().translate(None, _ASCII_CONTROLS)) == len(text)
+        )
+
+    def drawn(self, text: str) -> str:
+        """The text with every character that becomes none or several as RESIZED; as long as the text."""
+        return text.translate(self._drawn)
+
+    def folded(self, text: str) -> str:
+        """The text as it is read."""
+        return "".join(unit.text for unit in Folder(self).feed(text))
+
+
+@cache
+def folding(folds: frozenset[Fold]) -> Folding:
+    return Folding(folds)
+
+
+class Folder:
+    """One running text under a folding."""
+
+    __slots__ = ("_after_emoji", "_folding")
+
+    held = 0
+
+    def __init__(self, folding: Folding) -> None:
+        self._folding = folding
+        self._after_emoji = False
+
+    def passes(self, text: str) -> bool:
+        if not self._folding.is_plain(text):
+            return False
+        self._after_emoji = self._after_emoji and not text
+        return True
+
+    def feed(self, text: str) -> list[Unit]:
+        units: list[Unit] = []
+        drawn = self._folding.drawn(text)
+        at = 0
+        for piece in drawn.split(RESIZED):
+            end = at + len(piece)
+            if piece:
+                self._put(piece, text[at:end], 1, units)
+            if end < len(text):
+                self._resized(text[end], units)
+            at = end + 1
+        return units
+
+    def finish(self) -> list[Unit]:
+        return []
+
+    def spell(self, text: str) -> str:
+        return text
+
+    def _resized(self, char: str, units: list[Unit]) -> None:
+        if char == _JOINER and self._after_emoji:
+            units.append(Unit(char))
+            return
+        text = self._folding.table.get(char, char)
+        if text:
+            self._put(text, char, len(text), units)
+        else:
+            units.append(Unit("", char))
+
+    def _put(self, text: str, spelt: str, grain: int, units: list[Unit]) -> None:
+        self._after_emoji = _EMOJI.match(text[-1]) is not None
+        units.append(Unit(text) if text == spelt else Unit(text, spelt, grain))
+
+
+def _table(folds: frozenset[Fold]) -> dict[str, str]:
+    """Every character that does not stay as it is."""
+    table = {chr(code): "" for code in _INVISIBLE} if "invisible" in folds else {}
+    looks = LOOKS_LIKE if "confusables" in folds else {}
+    if "nfkc" in folds:
+        for code in _CODE_POINTS:
+            if unicodedata.decomposition(char := chr(code)) and char not in table:
+                form = unicodedata.normalize("NFKC", char)
+                table[char] = "".join(table.get(part, looks.get(part, part)) for part in form)
+    for char, look in looks.items():
+        table.setdefault(char, look)
+    return {char: text for char, text in table.items() if char != text}
+
+
+def _drawn(table: dict[str, str]) -> str:
+    """At each code point what is drawn there: a table that a text's `translate` reads without a detour."""
+    codes = array("I", range(_END))
+    codes[ord(RESIZED)] = ord("\ufffd")
+    for char, text in table.items():
+        codes[ord(char)] = ord(text if len(text) == 1 else RESIZED)
+    return codes.tobytes().decode("utf-32", "surrogatepass")

@@ -1,0 +1,240 @@
+"""The documentation names all that there is, and nothing that there is not."""
+
+import argparse
+import re
+import shlex
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecar.cli import _parser
+from sidecar.errors import ExchangeError
+from sidecar.policy.load import parse
+from sidecar.policy.overrides import RESERVED
+from sidecar.policy.schema import Policy
+from sidecar.policy.shape import leaves
+from sidecar.server import guarded, protocol
+from sidecar.stages.guardrails import GuardrailConfig
+from sidecar.telemetry import logline
+from sidecar.telemetry.record import Record
+from sidecar.text.detectors import PACKS
+from sidecar.text.rules import MAX_SWALLOW
+from sidecar.upstream import connection
+from sidecar.wire import jsondoc, sse
+
+REPO = Path(__file__).resolve().parents[1]
+SOURCES = sorted((REPO / "sidecar").rglob("*.py"))
+PAGES = sorted([REPO / "README.md", REPO / "CHANGELOG.md", *(REPO / "docs").rglob("*.md")])
+README = (REPO / "README.md").read_text("utf-8")
+
+
+def page(name: str) -> str:
+    return (REPO / "docs" / name).read_text("utf-8")
+
+
+HOW, OPERATING, GUARDRAILS, REFERENCE = map(page, ("how-it-works.md", "operating.md", "guardrails.md", "policy.md"))
+BY_HAND = "\n".join((README, HOW, OPERATING, GUARDRAILS))
+
+
+def cells(text: str) -> set[str]:
+    """The code words in the first two columns of tables."""
+    rows = (line.split("|")[1:3] for line in text.splitlines() if line.startswith("|"))
+    return {word for row in rows for cell in row for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def in_sources(pattern: str) -> set[str]:
+    return {found for file in SOURCES for found in re.findall(pattern, file.read_text("utf-8"))}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    actions = _parser()._subparsers
+    assert actions is not None
+    choices: Any = actions._group_actions[0].choices
+    return dict(choices)
+
+
+def shell_lines(text: str) -> Iterator[list[str]]:
+    for block in blocks(text, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if words := shlex.split(line, comments=True):
+                yield words
+
+
+# --- what there is, is documented ---
+
+
+def test_every_command() -> None:
+    assert [name for name in commands() if f"sidecar {name}" not in OPERATING + README] == []
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_option(name: str) -> None:
+    options = [option for action in commands()[name]._actions for option in action.option_strings]
+    assert [option for option in options if option.startswith("--") and option not in OPERATING] == []
+
+
+def test_every_policy_field_in_the_reference() -> None:
+    missing = [".".join(path) for path, _ in leaves(Policy) if f"{path[-1]}`" not in REFERENCE]
+    assert [path for path in missing if f"## {path}" not in REFERENCE] == []
+
+
+def test_every_policy_field_in_the_pages() -> None:
+    assert [".".join(path) for path, _ in leaves(Policy) if path[-1] not in BY_HAND] == []
+
+
+def test_every_field_of_a_guardrail() -> None:
+    assert [name for name in GuardrailConfig.model_fields if f"`{name}`" not in GUARDRAILS] == []
+
+
+@pytest.mark.parametrize("field", ["action", "mode", "on", "on_overflow", "on_error", "on_block"])
+def test_every_word_that_a_guardrail_takes(field: str) -> None:
+    info = GuardrailConfig.model_fields[field]
+    assert [word for word in _words(info.annotation) if f"`{word}`" not in GUARDRAILS] == []
+
+
+def _words(shape: Any) -> Iterator[str]:
+    for inner in typing.get_args(shape):
+        yield from (inner,) if isinstance(inner, str) else _words(inner)
+
+
+def test_every_pack_of_detectors() -> None:
+    assert PACKS.keys() <= cells(GUARDRAILS)
+
+
+def errors(kind: type[ExchangeError] = ExchangeError) -> Iterator[type[ExchangeError]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from errors(inner)
+
+
+@pytest.mark.parametrize("kind", sorted(set(errors()), key=lambda kind: kind.code), ids=lambda kind: kind.code)
+def test_every_error_with_its_status(kind: type[ExchangeError]) -> None:
+    assert f"| {kind.status} | `{kind.code}` |" in HOW
+
+
+def filled_record() -> Record:
+    record, samples = Record(), {str: "x", int: 1, float: 1.0, bool: True, tuple: ({},), type(None): 1}
+    for name in Record.__annotations__:
+        setattr(record, name, samples[type(getattr(Record, name))])
+    return record
+
+
+def test_every_log_field() -> None:
+    assert filled_record().line(2.0).keys() <= cells(HOW)
+
+
+def test_every_outcome() -> None:
+    assert in_sources(r'outcome = (?:[\w.]+ or )?"(\w+)"') >= {"blocked", "finished", "client_gone"}
+    assert [word for word in in_sources(r'outcome = (?:[\w.]+ or )?"(\w+)"') if f"`{word}`" not in HOW] == []
+
+
+def test_every_log_event() -> None:
+    assert in_sources(r'"event": "(\w+)"') <= cells(HOW)
+
+
+def test_every_header() -> None:
+    assert [
+        name
+        for name in in_sources(r'b"(x-(?:sidecar|api|request|should)-[a-z-]*[a-z]|retry-after)"')
+        if f"`{name}`" not in HOW
+    ] == []
+
+
+def test_every_path_of_our_own() -> None:
+    assert in_sources(r'Route\("(/\w+z)"') == {"/healthz", "/readyz"} <= cells(HOW)
+
+
+def test_every_variable() -> None:
+    ready = {name for file in (REPO / "policies").glob("*.yaml") for name in re.findall(r"\$\{(\w+)", file.read_text())}
+    read = in_sources(r"\b([A-Z]+_PROXY)\b") | in_sources(r"\b(SSL_CERT_[A-Z]+)\b")
+    assert [name for name in (*RESERVED, *ready, *read) if f"`{name}`" not in OPERATING] == []
+    own = set(re.findall(r"\bSIDECAR_[A-Z]+\b", (REPO / "sidecar" / "cli.py").read_text()))
+    assert own <= RESERVED
+
+
+@pytest.mark.parametrize(
+    ("what", "limit"),
+    [
+        ("URL", f"{protocol.MAX_URL >> 10} KiB"),
+        ("number of headers", str(protocol.MAX_FIELDS)),
+        ("time for a request's head", f"{protocol.HEAD_SECONDS:g} s"),
+        ("nesting of a JSON body", str(jsondoc.MAX_DEPTH)),
+        ("headers of a reply", f"{connection.MAX_HEAD >> 10} KiB"),
+        ("whole reply that is looked into", f"{guarded.MAX_REPLY >> 20} MiB"),
+        ("one event of a stream that is looked into", f"{sse.MAX_EVENT >> 20} MiB"),
+        ("bytes of a reply that the client does not take", f"{connection.HIGH_WATER >> 10} KiB"),
+    ],
+)
+def test_limits_are_those_of_the_code(what: str, limit: str) -> None:
+    assert f"| {what} | {limit} |" in HOW
+
+
+def test_limits_that_are_told_in_words() -> None:
+    assert f"more than {logline.MAX_WAITING:,} lines waited" in HOW
+    assert f"more than {MAX_SWALLOW >> 10} KiB" in HOW
+    assert f"more than {MAX_SWALLOW >> 10} KiB" in GUARDRAILS
+
+
+# --- what is documented, there is ---
+
+
+def test_make_commands_exist() -> None:
+    targets = set(re.findall(r"^(\w+):", (REPO / "Makefile").read_text(), re.MULTILINE))
+    named = {name for file in PAGES for name in re.findall(r"(?:`|^)make (\w+)", file.read_text("utf-8"), re.MULTILINE)}
+    assert {"run", "test", "check", "bench"} <= named <= targets
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_command_lines_are_understood(file: Path) -> None:
+    for words in shell_lines(file.read_text("utf-8")):
+        if words[0] == "sidecar":
+            _parser().parse_args(words[1:])
+
+
+def test_the_command_lines_in_tables_are_understood() -> None:
+    lines = [words for words in map(str.split, re.findall(r"`sidecar ([a-z][^`]*)`", BY_HAND)) if words]
+    assert {words[0] for words in lines} == commands().keys()
+    for words in lines:
+        if words != ["check"]:
+            _parser().parse_args(words)
+
+
+@pytest.mark.parametrize("file", [page for page in PAGES if page.name != "policy.md"], ids=lambda file: file.name)
+def test_policies_load(file: Path) -> None:
+    for block in blocks(file.read_text("utf-8"), "yaml"):
+        text = block if block.startswith("version:") else f"version: 1\n{block}"
+        parse([(file.name, text.encode())], {"AZURE_KEY": "k"}, "http://127.0.0.1")
+
+
+def slugs(file: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_links_lead_somewhere(file: Path) -> None:
+    text = re.sub(r"(`+).*?\1", "", re.sub(r"^```.*?^```", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE))
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
+        if "://" in target:
+            continue
+        there = (file.parent / target).resolve() if target else file
+        assert there.exists(), f"{file.name} links to {target}"
+        assert not anchor or anchor in slugs(there), f"{file.name} links to {target}#{anchor}"
+
+
+def test_every_page_is_linked_from_the_readme_or_a_page() -> None:
+    linked = {
+        (file.parent / target).resolve()
+        for file in PAGES
+        for target in re.findall(r"\]\(([^)#\s]+\.md)", file.read_text("utf-8"))
+        if "://" not in target
+    }
+    assert [file.name for file in PAGES if file.name != "README.md" and file not in linked] == []
