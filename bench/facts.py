@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.subjects import LITELLM, Cores, find_nginx
 
-_PACKAGES = ("uvicorn", "uvloop", "httptools", "aiohttp", "msgspec", "google-re2")
+_PACKAGES = ("uvicorn", "uvloop", "httptools", "msgspec", "google-re2")
 # Above this many waiting processes per core the figures of one run are not worth keeping.
 _BUSY = 0.5
 

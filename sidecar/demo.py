@@ -5,6 +5,7 @@ it was told, so that a person can see with curl what would have left the buildin
 """
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -231,6 +232,8 @@ def run(port: int) -> int:
     except ImportError:
         print("sidecar demo talks with the official client: pip install 'guardrail-sidecar[demo]'", file=sys.stderr)
         return 1
+    # A line of JSON between the scenes would hide them.
+    os.environ.setdefault("SIDECAR_TELEMETRY_LOG", "off")
     provider = Provider()
     listener = bind("127.0.0.1", 0)
     config = uvicorn.Config(provider.app, log_level="warning", lifespan="off")

@@ -217,7 +217,7 @@ def _plain(finding: Finding) -> dict[str, object]:
 
 _MAX_EXAMPLE = 60
 # The made-up part of an example key: its beginning shows the format, the rest would only set off other scanners.
-_NOISE = re.compile(r"(?=[A-Za-z+/_-]*\d|[A-Za-z+/_-]{24})([A-Za-z0-9+/_-]{12})[A-Za-z0-9+/_-]+=*")
+_NOISE = re.compile(r"(?=[A-Za-z+/_-]*\d|[A-Za-z+/_-]{23})([A-Za-z0-9+/_-]{12})[A-Za-z0-9+/_-]+=*")
 _REDACTED = frozenset(("secrets", "assignments"))
 
 

@@ -1,7 +1,9 @@
 """Texts made to stop a scanner: what a byte costs must not depend on how many there are."""
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bench.scan.peers.wire import nanoseconds
@@ -50,26 +52,32 @@ def cost(id_: str, rules: Ruleset, attack: str, seconds: float) -> Cost:
     return Cost(id_, *figures)
 
 
-def against_packs(attacks: Sequence[tuple[str, str, str]], packs: Sequence[str], seconds: float) -> list[Cost]:
+Aimed = tuple[str, Ruleset, str]
+
+
+def against_packs(attacks: Sequence[tuple[str, str, str]], packs: Sequence[str]) -> Iterator[Aimed]:
     rules = ruleset(packs)
-    return [cost(id_, rules, text, seconds) for id_, _, text in attacks]
+    return ((id_, rules, text) for id_, _, text in attacks)
 
 
-def against_own(attacks: Sequence[tuple[str, str, str]], seconds: float) -> tuple[list[Cost], int]:
-    """Each attack against the pattern it was made for, as a policy's own; and how many of those are refused."""
-    costs: list[Cost] = []
-    rules_of = list(_compiled(attacks))
-    for id_, rules, text in rules_of:
-        costs.append(cost(id_, rules, text, seconds))
-    return costs, len(attacks) - len(rules_of)
-
-
-def _compiled(attacks: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, Ruleset, str]]:
+def against_own(attacks: Sequence[tuple[str, str, str]]) -> list[Aimed]:
+    """Each attack against the pattern it was made for, as a policy's own, where that is not refused."""
+    found: list[Aimed] = []
     for id_, pattern, text in attacks:
-        try:
-            yield id_, Ruleset([Shape.of("attacked", pattern)]), text
-        except PatternError:
-            continue
+        with suppress(PatternError):
+            found.append((id_, Ruleset([Shape.of("attacked", pattern)]), text))
+    return found
+
+
+def costs(aimed: Iterable[Aimed], seconds: float, within: float) -> list[Cost]:
+    """What each attack costs; as many of them as fit into `within` seconds of CPU time."""
+    found: list[Cost] = []
+    began = time.process_time()
+    for id_, rules, text in aimed:
+        if time.process_time() - began > within:
+            break
+        found.append(cost(id_, rules, text, seconds))
+    return found
 
 
 def table(named: dict[str, list[Cost]], refused: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.surface import OPT_IN, Kind
 from ..errors import Fault, PolicyError
 from ..stages.guardrails import GuardrailConfig
+from .coverage import table
 from .load import load_files, sources
 from .schema import Policy
 from .shape import leaves
@@ -109,6 +110,7 @@ def summary(snapshot: Snapshot) -> Iterator[str]:
         yield f"model      {name}: {', '.join(targets)}"
     for rule in policy.guardrails:
         yield f"rule       {rule.name}: {rule.action}, {rule.mode}; {_looks_for(rule)}; {_watches(rule)}"
+    yield from table(policy.guardrails)
     for tenant in policy.tenants:
         yield f"tenant     {tenant.name}: {_count(len(tenant.keys), 'key')}"
     yield from (f"note       {note}" for note in notes(snapshot))
@@ -137,12 +139,13 @@ def notes(snapshot: Snapshot) -> Iterator[str]:
         yield "no provider: give one with --upstream or SIDECAR_UPSTREAM"
     if snapshot.inert:
         yield "inert: nothing is looked at and nothing is changed"
-    if any(rule.mode != "off" for rule in policy.guardrails):
-        yield "rules look at /v1/chat/completions; every other endpoint passes through uninspected"
+    later = sorted(name for name, targets in policy.models.items() if len(targets) > 1)
+    if later:
+        yield f"only the first target of a model is used yet: {', '.join(later)}"
     if not policy.models:
         yield "every model name goes through as it is"
     if policy.tenants and policy.server.auth == "off":
-        yield "server.auth is off: the keys of tenants are not looked at"
+        yield "server.auth is off: tenants are not told apart; their keys are still kept from the provider"
     if policy.telemetry.log == "off":
         yield "telemetry.log is off: no log line is written"
 

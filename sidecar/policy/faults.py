@@ -151,7 +151,7 @@ def _at_value(spot: _Spot, message: str, hint: str = "", offset: int | None = No
     place = spot.node.place
     if isinstance(spot.node, Scalar):
         place = place if offset is None else spot.node.at(offset)
-        if spot.node.foreign:
+        if spot.node.foreign and not place.file.startswith("-"):
             hint = f"{hint} The value comes from the environment.".strip()
     return fault_at(place, message, hint, dotted(spot.path))
 

@@ -54,7 +54,7 @@ class ServerConfig(Strict):
     auth: AuthMode = Field(
         default=AuthMode.OPTIONAL,
         description="Whether a client must present a tenant's key. `required`: without one it gets 401. "
-        "`optional`: without one it is the tenant `default`. `off`: keys are not looked at.",
+        "`optional`: without one it is the tenant `default`. `off`: tenants are not told apart.",
     )
     cors_origins: tuple[str, ...] = Field(
         default=(),

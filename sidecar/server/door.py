@@ -3,6 +3,7 @@
 import asyncio
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -219,6 +220,14 @@ class Hop:
             ours.append((b"x-request-id", self.id.encode("ascii")))
         return ours
 
+    def decided(self) -> Headers:
+        """The decisions in the record by rule, action and mode, with how many findings: `secrets=redact;n=2`."""
+        counts: Counter[str] = Counter()
+        for one in self.record.decisions:
+            counts[f"{one['rule']}={one['action']};mode={one['mode']}"] += one["count"]
+        said = ", ".join(f"{what};n={count}" for what, count in counts.items())
+        return [(b"x-sidecar-decisions", said.encode("latin-1", "replace"))] if said else []
+
     async def start(self, status: int, headers: Headers, reason: bytes = b"") -> None:
         """The status line and headers. Without Content-Length the body is framed for the client as it can take it."""
         self.started = True
@@ -244,7 +253,7 @@ class Hop:
         body = openai_error(error)
         headers = error_headers(error, body)
         if not self.inert:
-            headers += self.our_headers(headers)
+            headers += self.our_headers(headers) + self.decided()
         await self.start(error.status, headers)
         await self.write(body, more=False)
 

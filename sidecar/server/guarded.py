@@ -1,6 +1,7 @@
 """The guarded exchange: the request's texts go down the chain, the reply's come up it, frame by frame."""
 
 import asyncio
+import codecs
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from ..core.decision import Block, Finish, Stop
 from ..core.surface import Lane
 from ..errors import ExchangeError, GuardrailTripped, InvalidRequest, UpstreamBroken, UpstreamTimeout
 from ..stages.restore import Restore
+from ..stages.scrub import error_excerpt
 from ..text.pseudonyms import Disguise
 from ..upstream.connection import Reply
 from ..upstream.targets import Target
@@ -22,7 +24,7 @@ from ..wire.coding import Decoder, UnknownCoding, acceptable, decoder
 from ..wire.errors import openai_error_event
 from ..wire.stream import ReplyStream, Wire, edit_reply, through
 from .door import Handler, Hop
-from .headers import Headers, framing, value_of
+from .headers import Headers, framing, joined, value_of
 from .identity import session_of
 from .masking import KeyMask
 
@@ -43,6 +45,7 @@ _OF_BODY: Final = frozenset(
         b"etag",
     )
 )
+_WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _EVENT_BEGINS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -58,13 +61,14 @@ def _at(path: str) -> "_Guarded | None":
 
 
 def normalised(path: str) -> str:
-    """A path as the most lenient server would read it: decoded, lower case, no empty or dot segments."""
+    """A path as the most lenient server would read it: decoded, lower case, no parameters, no empty or dot segments."""
     kept: list[str] = []
     for segment in unquote(unquote(path)).replace("\\", "/").lower().split("/"):
-        if segment == "..":
+        name = segment.partition(";")[0].strip()
+        if name == "..":
             del kept[-1:]
-        elif segment not in ("", "."):
-            kept.append(segment.strip())
+        elif name not in ("", "."):
+            kept.append(name)
     return "/" + "/".join(kept)
 
 
@@ -119,7 +123,7 @@ class _Body(NamedTuple):
 async def _body(hop: Hop) -> _Body:
     limit = hop.in_force.snapshot.server.max_body
     raw = await hop.body(limit)
-    coding = value_of(hop.headers, b"content-encoding")
+    coding = joined(hop.headers, b"content-encoding")
     if coding is None:
         return _Body(raw, _parsed(raw), was_coded=False)
     try:
@@ -209,24 +213,23 @@ class _Exchange:
         headers = self._hop.reply_headers(reply)
         if mask is not None:
             headers = mask.headers(headers)
-        undo = _undoing(headers)
         if (value_of(headers, b"content-type") or b"").lower().startswith(b"text/event-stream") and reply.status < 400:
-            await self._stream(reply, headers, undo, mask)
+            await self._stream(reply, headers, _undoing(headers), mask)
         else:
-            await self._whole(reply, headers, undo, mask)
+            await self._whole(reply, headers, _undoing(headers, MAX_REPLY), mask)
 
     def _decided(self) -> Headers:
-        """What was decided so far, as a header: `rule=action;n=2, …`."""
-        said = [f"{d['rule']}={d['action']};mode={d['mode']};n={d['count']}" for d in decisions(self.chain.verdicts)]
-        return [(b"x-sidecar-decisions", ", ".join(said).encode("latin-1", "replace"))] if said else []
+        """What was decided so far, as a header."""
+        self._hop.record.decisions = tuple(decisions(self.chain.verdicts))
+        return self._hop.decided()
 
     async def _whole(self, reply: Reply, headers: Headers, undo: Decoder | None, mask: KeyMask | None) -> None:
         sent = await self._read_whole(reply)
         plain = undo.feed(sent) + undo.finish() if undo else sent
-        if mask is not None:
-            plain = mask.feed(plain) + mask.finish()
-        said = self._edited(plain)
-        if said == plain and not (mask and undo):
+        if _is_wide(plain):
+            raise UpstreamBroken("The provider's reply is not UTF-8, which is all that can be looked into.")
+        said = self._edited(mask.feed(plain) + mask.finish() if mask else plain)
+        if said == plain:
             said = sent
         else:
             headers = [h for h in headers if h[0] not in _OF_BODY]
@@ -258,28 +261,32 @@ class _Exchange:
         twice = jsondoc.has_duplicate_keys(plain, document)
         self._count(self._wire.usage(document))
         changed, stop = edit_reply(self._wire, self.chain, document)
-        match stop:
-            case Block():
-                self._hop.record.outcome = "blocked"
-                raise tripped(stop, "reply")
-            case Finish(message=message):
-                self._hop.record.outcome = "finished"
-                return jsondoc.encode(self._wire.answer(document, message))
+        self._note_stop(stop)
+        if isinstance(stop, Finish):
+            return jsondoc.encode(self._wire.answer(document, stop.message))
+        if said := self._wire.error_text(document):
+            self._hop.record.detail = error_excerpt(said, self._hop.in_force.snapshot.policy.scrub.max_chars.errors)
         return jsondoc.encode(document) if changed or twice else plain
 
     def _edited_text(self, plain: bytes) -> bytes:
         """A body that is not a JSON object: a stream under another name, or one text."""
         if plain.lstrip().startswith(_EVENT_BEGINS):
             stream, events = ReplyStream(self._wire, self.chain), sse.Events()
-            out = stream.feed([*events.feed(plain), *events.finish()])
-            return out + stream.finish() + stream.ending()
+            out = stream.feed([*events.feed(plain), *events.finish()]) + stream.finish()
+            self._note_stop(stream.stopped)
+            return out + stream.ending()
         said, stop = through(self.chain, Lane(self._wire.OPAQUE, part="body"), plain.decode("utf-8", "surrogateescape"))
+        self._note_stop(stop)
+        return stop.message.encode() if isinstance(stop, Finish) else said.encode("utf-8", "surrogateescape")
+
+    def _note_stop(self, stop: Stop | None) -> None:
+        """For a reply of which nothing has left. Raises GuardrailTripped."""
         match stop:
             case Block():
+                self._hop.record.outcome = "blocked"
                 raise tripped(stop, "reply")
-            case Finish(message=message):
-                return message.encode()
-        return said.encode("utf-8", "surrogateescape")
+            case Finish():
+                self._hop.record.outcome = "finished"
 
     async def _stream(self, reply: Reply, headers: Headers, undo: Decoder | None, mask: KeyMask | None) -> None:
         hop, events = self._hop, sse.Events()
@@ -291,14 +298,14 @@ class _Exchange:
         try:
             while not (reply.complete or stream.stopped):
                 data = await hop.read(reply)
-                data = undo.feed(data) if undo else data
-                data = mask.feed(data) if mask else data
-                await self._say(reply, headers, stream.feed(events.feed(data)))
+                for piece in undo.pieces(data) if undo else (data,):
+                    shown = mask.feed(piece) if mask else piece
+                    await self._say(reply, headers, stream.feed(events.feed(shown)))
         except (UpstreamBroken, UpstreamTimeout) as error:
             if not hop.started:
                 raise
             broken = error
-        rest = stream.feed(events.finish())
+        rest = stream.feed([*events.feed(mask.finish() if mask else b""), *events.finish()])
         await self._close(reply, headers, stream, rest + stream.finish(), broken)
 
     async def _say(self, reply: Reply, headers: Headers, out: bytes) -> None:
@@ -329,6 +336,7 @@ class _Exchange:
                 broken = broken or UpstreamBroken("The provider's stream ended before the reply was complete.")
                 hop.record.outcome = "timeout" if isinstance(broken, UpstreamTimeout) else "upstream_error"
                 hop.record.code = broken.code
+                hop.record.phase = broken.phase if isinstance(broken, UpstreamTimeout) else ""
                 rest += openai_error_event(broken)
             case None if stream.failed or not stream.done:
                 hop.record.outcome = "upstream_error"
@@ -360,11 +368,17 @@ def _readable(headers: Headers) -> Headers:
     return [*kept, (b"accept-encoding", acceptable(asked))]
 
 
-def _undoing(headers: Headers) -> Decoder | None:
-    coding = value_of(headers, b"content-encoding")
+def _is_wide(text: bytes) -> bool:
+    """UTF-16 or UTF-32, which JSON readers tell by the same signs. What is said in it, no rule would see."""
+    return text.startswith(_WIDE_MARKS) or 0 in text[:4]
+
+
+def _undoing(headers: Headers, limit: int | None = None) -> Decoder | None:
+    """What undoes a reply's content coding, up to `limit` bytes."""
+    coding = joined(headers, b"content-encoding")
     if coding is None:
         return None
     try:
-        return decoder(coding.decode("latin-1"))
+        return decoder(coding.decode("latin-1"), limit, too_large=UpstreamBroken)
     except UnknownCoding:
         raise UpstreamBroken("The provider's reply has a content coding that was not asked for.") from None

@@ -39,6 +39,12 @@ def value_of(headers: Headers, name: bytes) -> bytes | None:
     return None
 
 
+def joined(headers: Headers, name: bytes) -> bytes | None:
+    """All values of a header that is a list, as one; None where it is absent."""
+    values = [value for key, value in headers if key == name]
+    return b", ".join(values) if values else None
+
+
 def request_headers(headers: Headers, spent: Collection[bytes], provider: Provider) -> Headers:
     """A client's headers for a provider, without framing: add what `framing` says for the body that is sent.
 

@@ -8,7 +8,7 @@ from ..upstream.targets import Provider, Target
 from ..wire import jsondoc
 from ..wire.coding import Decoder, UnknownCoding, decoder
 from .door import Hop, checked, too_large
-from .headers import framing, value_of
+from .headers import framing, joined, value_of
 from .masking import KeyMask
 from .watch import ClientLeft
 
@@ -78,7 +78,7 @@ async def _pump(hop: Hop, call: Call, piece: bytes, limit: int | None, chunked: 
 async def _route_by_model(hop: Hop) -> tuple[Provider, Reply]:
     limit = hop.in_force.snapshot.server.max_body
     raw = await hop.body(limit)
-    coding = value_of(hop.headers, b"content-encoding")
+    coding = joined(hop.headers, b"content-encoding")
     plain = _decoded(raw, coding, limit) if coding else raw
     target, body = _placed(hop, plain)
     provider = target.provider if target else hop.in_force.routes.default
@@ -149,7 +149,7 @@ async def _pass_down_masked(hop: Hop, reply: Reply, headers: Headers, mask: KeyM
 
 def _uncoded(hop: Hop, headers: Headers) -> tuple[Decoder | None, Headers]:
     """A provider that compresses unasked: what we must look into goes down plain."""
-    coding = value_of(headers, b"content-encoding")
+    coding = joined(headers, b"content-encoding")
     if coding is None or hop.method == "HEAD":
         return None, headers
     try:

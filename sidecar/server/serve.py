@@ -67,7 +67,7 @@ def bind(host: str, port: int) -> socket.socket:
         return _listening(bare, port)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise OSError(f"cannot listen on {host} port {port}: {why}") from None
+        raise OSError(f"cannot listen on {host} port {port}: {why}; choose another with --port or --host") from None
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -1,6 +1,7 @@
 """`scrub`: what stands in for findings, and how long texts may be. Always redact first, then bound."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from pydantic import Field
 
@@ -9,6 +10,10 @@ from ..core.decision import PASS, Decision, Replace
 from ..core.exchange import Exchange, Request
 from ..core.stage import Visit
 from ..core.surface import Kind, watched
+from ..text.detectors import resolve
+from ..text.matcher import Shape
+from ..text.rules import Ruleset
+from ..text.scrubber import scrub
 from .guardrails import DEFAULT_REPLACEMENT
 
 
@@ -38,6 +43,23 @@ class ScrubConfig(Strict):
 def excerpt(text: str, limit: int) -> str:
     """The text's first `limit` characters with a note of the total. Give it redacted text only."""
     return text if len(text) <= limit else f"{text[:limit]}… [{len(text)} characters in all]"
+
+
+# What is looked for in a foreign error text, whatever the policy's own rules are: it goes to the log.
+_ERROR_DETECTORS = (
+    *("assignments", "openai_key", "anthropic_key", "github_token", "aws_access_key", "google_api_key"),
+    *("slack_token", "bearer_token", "jwt", "private_key", "url_password", "email", "credit_card"),
+)
+
+
+@cache
+def _error_rules() -> Ruleset:
+    return Ruleset([Shape.of(d.name, d.regex, d.check) for d in resolve(_ERROR_DETECTORS)])
+
+
+def error_excerpt(text: str, limit: int) -> str:
+    """A foreign error text as it may be logged: redacted, then bounded."""
+    return excerpt(scrub(_error_rules(), text)[0], limit)
 
 
 @dataclass(frozen=True, slots=True)

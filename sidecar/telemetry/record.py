@@ -25,6 +25,8 @@ class Record:
     status: int = 0
     outcome: Outcome = ""
     code: str = ""
+    detail: str = ""
+    """What the provider said went wrong: redacted, then bounded."""
     phase: str = ""
     attempts: int = 0
     bytes_in: int = 0
@@ -60,6 +62,7 @@ class Record:
             "status": self.status or None,
             "outcome": self.outcome,
             "code": self.code or None,
+            "detail": self.detail or None,
             "phase": self.phase or None,
             "attempts": self.attempts,
             "total_ms": _milliseconds(total),

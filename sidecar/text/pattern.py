@@ -311,16 +311,17 @@ class _Reader:
             if (changed := self.flags_only(flags)) is not None:
                 flags = changed
             elif self.take(r"\Q"):
-                items.extend(self.quoted(flags))
+                *before, last = self.quoted(flags) or [EMPTY]
+                items += [*before, last if last is EMPTY else self.repeated(last, flags, start)]
             else:
                 items.append(self.repeated(self.one(flags), flags, start))
         return (items[0] if len(items) == 1 else Cat(tuple(items))), flags
 
-    def quoted(self, flags: _Flags) -> Iterator[Node]:
+    def quoted(self, flags: _Flags) -> list[Node]:
         end = self.source.find(r"\E", self.at)
         text = self.source[self.at : end if end >= 0 else None]
         self.at = len(self.source) if end < 0 else end + 2
-        return (literal(char, flags) for char in text)
+        return [literal(char, flags) for char in text]
 
     def flags_only(self, flags: _Flags) -> _Flags | None:
         """`(?i)` holds to the end of the group it stands in."""

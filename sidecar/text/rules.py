@@ -70,6 +70,8 @@ class Ruleset:
             self.maybe(text[max(0, at - 8) : at + 4], 0)
             self.growing_from(text[max(0, at - 24) : at + 4], 0)
         self.maybe(text, 0)
+        self.matching(text)
+        self.beginning(text)
 
     def maybe(self, text: bytes, start: int) -> bool:
         """False when no match begins at `start` or later, and nothing overflows."""
@@ -114,7 +116,7 @@ class Ruleset:
         return self._matching.names(text)
 
     def beginning(self, text: bytes) -> Sequence[int]:
-        """The matchers of which the text may be a match or a beginning."""
+        """The matchers of which the text may be a beginning, whole matches included."""
         return self._beginning.names(text)
 
     @cached_property
@@ -123,8 +125,7 @@ class Ruleset:
 
     @cached_property
     def _beginning(self) -> ProgramSet:
-        sources = [rf"(?:{prefixes(m.node, loose=True)}|{render(m.node, wide=_LOOSE)}(?s:.)*)" for m in self.matchers]
-        return ProgramSet(sources, whole=True)
+        return ProgramSet([prefixes(m.node, loose=True) for m in self.matchers], whole=True)
 
 
 def _any(sources: Sequence[str]) -> str:

@@ -254,7 +254,7 @@ class Scrubber:
     def _announce(self, window: "_Window", ops: list[Op], *, overflow: bool) -> None:
         """Says at once what stands for a match at `_at` that is certain by now, or too long to wait for."""
         text, start = window.text, self._at - window.low
-        for index in self._rules.beginning(text[start:]):
+        for index in sorted({*self._rules.beginning(text[start:]), *self._rules.matching(text)}):
             if self._skip.get(index, 0) > self._at:
                 continue
             matcher = self._rules.matchers[index]

@@ -5,6 +5,7 @@ llama.cpp), `reasoning` and `reasoning_details` (OpenRouter), content as a list 
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +43,15 @@ TOOL_INPUT = Surface("chat.reply.tool_calls[].custom.input", Kind.TOOL_CALLS)
 ERROR = Surface("chat.reply.error.message", Kind.REPLY)
 OPAQUE = Surface("chat.reply", Kind.REPLY, json=True)
 
+# Every place, in the order of the request and then the reply.
+SURFACES = (
+    *REQUEST_CONTENT.values(),
+    *REQUEST_NAME.values(),
+    *(REQUEST_REFUSAL, REQUEST_REASONING, REQUEST_TOOL_NAME, REQUEST_TOOL_ARGUMENTS, REQUEST_TOOL_INPUT),
+    *(REQUEST_PREDICTION, REQUEST_TOOLS, REQUEST_FORMAT),
+    *(CONTENT, REFUSAL, TRANSCRIPT, REASONING, TOOL_NAME, TOOL_ARGUMENTS, TOOL_INPUT, ERROR, OPAQUE),
+)
+
 # A name is one word to a client: it never leaves in halves.
 NAMES = frozenset((TOOL_NAME,))
 # A text in a place where none is known is whole as it stands: nothing of it is held back for a next frame.
@@ -67,6 +77,7 @@ _CHOICE_FIELDS = _PLAIN_CHOICE | {"message", "native_finish_reason", "matched_st
 _CALL_FIELDS = frozenset(("id", "index", "type", "function", "custom"))
 # The last three are sealed by the provider, who must get them back as they are.
 _DETAIL_FIELDS = frozenset(("text", "summary", "format", "data", "signature", "encrypted_content"))
+_AUDIO_FIELDS = frozenset(("id", "data", "transcript", "expires_at"))
 _HEAD = frozenset(("id", "object", "created", "model", "system_fingerprint", "service_tier", "error"))
 # Parts whose payload is not text. What else they hold is.
 _BINARY = {"image_url": "url", "input_audio": "data", "file": "file_data"}
@@ -118,7 +129,7 @@ def _message(message: dict[str, Any]) -> Iterator[Slot]:
         yield from _optional(message, "audio", REQUEST_CONTENT[kind])
 
 
-def _others(holder: dict[str, Any], known: frozenset[str], surface: Surface) -> Iterator[Slot]:
+def _others(holder: dict[str, Any], known: AbstractSet[str], surface: Surface) -> Iterator[Slot]:
     """The texts of the fields that are not known here."""
     for key, value in holder.items():
         if key not in known and not (key in _WORDS and isinstance(value, str)):
@@ -239,8 +250,8 @@ def _function(
         return
     yield from _optional(function, "name", name)
     yield from _optional(function, given, arguments)
-    if len(function) > 1:
-        yield from _others(function, frozenset(("name", given)), odd)
+    if not function.keys() <= (known := {"name", given}):
+        yield from _others(function, known, odd)
 
 
 # --- the reply, buffered or one frame of a stream --------------------------------------------------------------
@@ -323,6 +334,8 @@ def _said(said: dict[str, Any], index: int) -> Iterator[tuple[Lane, Slot]]:
     if isinstance(audio, dict):
         for slot in _optional(audio, "transcript", TRANSCRIPT):
             yield Lane(TRANSCRIPT, index), slot
+        for slot in _others(audio, _AUDIO_FIELDS, OPAQUE):
+            yield _ALONE, slot
     elif audio is not None:
         for slot in walk(said, "audio", OPAQUE):
             yield _ALONE, slot
@@ -346,6 +359,13 @@ def choices_in(document: dict[str, Any]) -> list[int]:
 
 def is_error(document: dict[str, Any]) -> bool:
     return bool(document.get("error")) and not document.get("choices")
+
+
+def error_text(document: dict[str, Any]) -> str:
+    """What an error reply says went wrong."""
+    error = document.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else ""
 
 
 def spoil(document: dict[str, Any], lane: Lane) -> None:

@@ -53,6 +53,7 @@ _NINO = r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D]"
 _B58 = r"[1-9A-HJ-NP-Za-km-z]"
 _MBI = r"[AC-HJKMNP-RT-Y]"
 _HEX4 = r"[0-9A-Fa-f]{1,4}"
+_V4 = r"(?:\d{1,3}\.){3}\d{1,3}"
 _TEL = r"(?:[ .()/-]{0,3}\d)"
 
 # fmt: off
@@ -74,8 +75,8 @@ _GENERAL = (
     _near("phone_near", r"(?i:phone|mobile|telephone|\<tel\b|\<cell\b|\<fax\b|whatsapp|call me|handy|telefon|móvil|téléphone)|电话|手机|電話|전화", rf"0?\d{_TEL}{{6,13}}", "ITU-T E.123: a number after its name",
        ("Phone: 030 1234567", "电话号码13011112222", "tel. 020 7946 0018", "call me at 555 0132 99"), ("phone model 12", "my phone has 128 GB"), checks.phone),
     _number("ipv4", r"(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)", "RFC 791", ("8.8.8.8", "203.0.113.7", "192.168.1.100"), ("127.0.0.1", "0.0.0.0", "255.255.255.0", "1.2.3", "256.1.1.1", "v1.2.3.4"), checks.ip),
-    _d("ipv6", LEFT + rf"(?P<value>(?:{_HEX4}:){{1,7}}(?::?{_HEX4})?(?::{_HEX4}){{0,6}}(?::(?:\d{{1,3}}\.){{3}}\d{{1,3}})?)", "RFC 4291",
-       ("2001:db8::ff00:42:8329", "2001:0db8:85a3:0000:0000:8a2e:0370:7334", "fe80::1ff:fe23:4567:890a", "684D:1111:222:3333:4444:5555:6:77"), ("::1", "a::b", "12:30:45", "std::vector", "00:1A:2B:3C:4D:5E", "abc::def"), checks.ip),
+    _d("ipv6", LEFT + rf"(?P<value>(?:{_HEX4}:){{7}}{_HEX4}|(?:{_HEX4}:){{6}}{_V4}|(?:{_HEX4}:){{1,7}}:(?:(?:{_HEX4}:){{0,5}}(?:{_V4}|{_HEX4}))?)", "RFC 4291",
+       ("2001:db8::ff00:42:8329", "2001:0db8:85a3:0000:0000:8a2e:0370:7334", "fe80::1ff:fe23:4567:890a", "684D:1111:222:3333:4444:5555:6:77", "2001:db8::192.0.2.33"), ("::1", "a::b", "12:30:45", "std::vector", "00:1A:2B:3C:4D:5E", "abc::def"), checks.ip),
     _number("mac_address", r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}|(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}|(?:[0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}", "IEEE 802", ("00:1A:2B:3C:4D:5E", "01-23-45-67-89-ab", "001a.2b3c.4d5e"), ("FF:FF:FF:FF:FF:FF", "00:00:00:00:00:00", "00:1A:2B:3C:4D", "10:2F:33-AC-29-C3"), checks.mac),
     _number("bitcoin_address", rf"[13]{_B58}{{25,34}}|bc1[02-9ac-hj-np-z]{{11,87}}|BC1[02-9AC-HJ-NP-Z]{{11,87}}", "Bitcoin wiki; BIP 173 and BIP 350",
        ("16Yeky6GMjeNkAiNcBY7ZhrLoMSgg1BoyZ", "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"),

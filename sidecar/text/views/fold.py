@@ -23,7 +23,7 @@ _CODE_POINTS: Final = tuple(
 )
 # Unicode's Default_Ignorable_Code_Point (joiners, soft hyphen, fillers, bidi controls, variation selectors, tags),
 # interlinear annotation, and control characters that are not white space.
-_CONTROLS: Final = (*range(0x00, 0x09), *range(0x0E, 0x20), *range(0x7F, 0x85), *range(0x86, 0xA0))
+_CONTROLS: Final = (*range(0x09), *range(0x0E, 0x20), *range(0x7F, 0x85), *range(0x86, 0xA0))
 _INVISIBLE: Final = (
     *_CONTROLS,
     *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
@@ -58,9 +58,7 @@ class Folding:
         """ASCII that is read as it is."""
         if not text.isascii():
             return False
-        return (
-            not self._hides or text.isprintable() or len(text.encode().translate(None, _ASCII_CONTROLS)) == len(text)
-        )
+        return not self._hides or text.isprintable() or len(text.encode().translate(None, _ASCII_CONTROLS)) == len(text)
 
     def drawn(self, text: str) -> str:
         """The text with every character that becomes none or several as RESIZED; as long as the text."""
@@ -116,7 +114,7 @@ class Folder:
         if char == _JOINER and self._after_emoji:
             units.append(Unit(char))
             return
-        text = self._folding.table.get(char, char)
+        text = self._folding.table[char]
         if text:
             self._put(text, char, len(text), units)
         else:

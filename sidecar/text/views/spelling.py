@@ -40,22 +40,28 @@ class Spelling:
     """The spelling of what an inner scrubber has been given and has not decided yet.
 
     `at` counts characters of the original that have been said or swallowed; `spans` grows as findings are complete.
+    `late`: the inner scrubber says what stands for a finding behind it, not before it.
     """
 
     __slots__ = (
         "_done",
         "_found",
         "_high",
+        "_inside",
+        "_joined",
         "_kept",
+        "_late",
         "_open",
         "_run",
+        "_text",
         "_torn",
         "_units",
         "at",
         "spans",
     )
 
-    def __init__(self, at: int = 0) -> None:
+    def __init__(self, at: int = 0, *, late: bool = False) -> None:
+        self._late = late
         self._units: deque[tuple[int, str | None, int, int]] = deque()  # width, spelling, cell in text and spelling
         self._run = 0  # characters after the units that are spelt as they are
         self._done = 0  # characters of the first unit that are decided
@@ -63,19 +69,31 @@ class Spelling:
         self._kept = True  # what became of the last character
         self._high = ""  # the last character, where it is half of a surrogate pair
         self._open: Span | None = None  # the last span, which may still grow
-        self._found = 0
+        self._found = 0  # the inner scrubber's findings
+        self._inside = False  # the last of them is under way; only where they are late
+        self._joined = False  # it is part of the one before
+        self._text = ""  # what stands for the last span, where that is late
         self.at = at
         self.spans: list[Span] = []
 
-    @property
-    def plain(self) -> bool:
-        """Everything undecided is spelt as it is, and no span may still grow."""
-        return not self._units and self._open is None
+    def passes(self, count: int, said: list[Op]) -> bool:
+        """The next characters are spelt as they are, and are not halves of surrogate pairs.
 
-    def run(self, count: int) -> None:
-        """The next characters are spelt as they are, and are not halves of surrogate pairs."""
+        True when what the inner scrubber said then may be passed on: kept text, where all that was undecided is spelt
+        as it is.
+        """
         self._run += count
         self._high = ""
+        if self._units or self._open is not None or len(said) > 1:
+            return False
+        if said:
+            kept, _, taken = said[0]
+            if not kept:
+                return False
+            self._run -= taken
+            self.at += taken
+            self._kept = True
+        return True
 
     def add(self, unit: Unit) -> None:
         text, spelt, grain = unit
@@ -133,26 +151,34 @@ class Spelling:
         ops: list[Op] = []
         self._loose(ops)
         for op in said:
-            if op.taken:
-                self._take(op, ops)
+            if not op.taken:
+                self._replacement(op, ops)
             else:
-                self._begin(op, ops)
+                if self._late and not op.kept and not self._inside:
+                    self._begin(ops)
+                self._inside = not op.kept
+                self._take(op, ops)
         if final:
-            self._close()
-        return _merged(ops) if len(ops) > 1 else ops
+            self._close(ops)
+        return merged(ops) if len(ops) > 1 else ops
 
-    def skip(self, count: int) -> None:
-        """The inner scrubber kept this much; only while `plain`."""
-        self._run -= count
-        self.at += count
-        self._kept = True
-
-    def _begin(self, op: Op, ops: list[Op]) -> None:
-        """A finding. One that begins in a cell that another has torn is part of that one."""
-        if not self._torn:
-            self._close()
-            self._open = Span(self._found, self.at, self.at)
+    def _replacement(self, op: Op, ops: list[Op]) -> None:
+        if not self._late:
+            self._begin(ops)
+        self._inside = False
+        if self._joined:
+            return
+        if self._late:
+            self._text = op.text
+        else:
             ops.append(op)
+
+    def _begin(self, ops: list[Op]) -> None:
+        """A finding. One that begins in a cell that another has torn is part of that one."""
+        self._joined = self._torn
+        if not self._joined:
+            self._close(ops)
+            self._open = Span(self._found, self.at, self.at)
         self._found += 1
 
     def _take(self, op: Op, ops: list[Op]) -> None:
@@ -203,19 +229,22 @@ class Spelling:
     def _say(self, kept: bool, text: str, size: int, ops: list[Op]) -> None:
         self._kept = kept
         if kept:
-            self._close()
+            self._close(ops)
         self.at += size
         if self._open is not None:
             self._open = self._open._replace(end=self.at)
         ops.append(Op(kept, text if kept else "", size))
 
-    def _close(self) -> None:
-        if self._open is not None:
-            self.spans.append(self._open)
-            self._open = None
+    def _close(self, ops: list[Op]) -> None:
+        if self._open is None:
+            return
+        if self._late:
+            ops.append(Op(False, self._text, 0))
+        self.spans.append(self._open)
+        self._open = None
 
 
-def _merged(ops: list[Op]) -> list[Op]:
+def merged(ops: list[Op]) -> list[Op]:
     """Neighbours of one kind in one step."""
     merged: list[Op] = []
     for (_, found), group in groupby(ops, key=lambda op: (op.kept, not op.taken)):

@@ -44,14 +44,17 @@ class Transform(Protocol):
 
 
 class View:
-    """The same shape as Scrubber's, around a transform. `hits` have their place in the original."""
+    """The same shape as Scrubber's, around a transform. `hits` have their place in the original.
+
+    `late`: the inner look says what stands for a finding behind it, as Scrubber does where that depends on the finding.
+    """
 
     __slots__ = ("_half", "_inner", "_spelling", "_transform", "found", "hits", "overflowed")
 
-    def __init__(self, transform: Transform, inner: Look) -> None:
+    def __init__(self, transform: Transform, inner: Look, *, late: bool = False) -> None:
         self._transform = transform
         self._inner = inner
-        self._spelling = Spelling()
+        self._spelling = Spelling(late=late)
         self._half = ""  # half of a surrogate pair, waiting for the other
         self.found: str | None = None
         self.overflowed: str | None = None
@@ -83,15 +86,7 @@ class View:
 
     def _feed_as_it_is(self, text: str) -> list[Op]:
         ops = self._inner.feed(text)
-        spelling = self._spelling
-        spelling.run(len(text))
-        if spelling.plain:
-            if not ops:
-                return ops
-            if len(ops) == 1 and ops[0].kept:
-                spelling.skip(ops[0].taken)
-                return ops
-        return self._told(ops)
+        return ops if self._spelling.passes(len(text), ops) else self._told(ops)
 
     def _feed_units(self, units: list[Unit]) -> list[Op]:
         for unit in units:
