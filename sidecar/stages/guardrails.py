@@ -20,7 +20,7 @@ from ..text.detectors import resolve
 from ..text.engine import MAX_PATTERN_BYTES
 from ..text.jsontext import JsonScrubber
 from ..text.matcher import Matcher, Shape
-from ..text.memo import CLEAN, Memo, Outcome
+from ..text.memo import CLEAN, Memo, Outcome, Pages
 from ..text.pattern import words
 from ..text.pseudonyms import found_in, placeholders
 from ..text.rules import DEFAULT_MAX_HOLD, Options, Ruleset
@@ -146,13 +146,30 @@ class GuardrailConfig(Strict):
         return found
 
 
+class Places:
+    """Whether a rule looks at a surface. A surface's hash costs nothing, a kind's is computed from its name."""
+
+    __slots__ = ("_kinds", "_known")
+
+    def __init__(self, kinds: frozenset[Kind]) -> None:
+        self._kinds = kinds
+        self._known: dict[Surface, bool] = {}
+
+    def __contains__(self, surface: Surface) -> bool:
+        known = self._known.get(surface)
+        if known is None:
+            known = self._known[surface] = surface.kind in self._kinds
+        return known
+
+
 @dataclass(frozen=True, slots=True)
 class Guardrail:
     """The stage: one compiled rule."""
 
     name: str
     rules: Ruleset
-    kinds: frozenset[Kind]
+    places: Places
+    reply_places: Places
     action: Action
     message: str
     blocks_on_overflow: bool
@@ -172,12 +189,15 @@ class Guardrail:
             skips_overflow=config.on_overflow == "pass",
             skips_failing=config.on_error == "pass",
         )
+        kinds = EVERYWHERE if config.on is None else frozenset(map(Kind, config.on))
         rules = Ruleset(config.shapes(), options)
         rules.warm()
         return cls(
             name=config.name,
             rules=rules,
-            kinds=EVERYWHERE if config.on is None else frozenset(map(Kind, config.on)),
+            places=Places(kinds),
+            # What the model says in a reply goes to the client, who is to see it: only requests are disguised.
+            reply_places=Places(frozenset() if config.action == "pseudonymize" else kinds),
             action=config.action,
             message=config.message,
             blocks_on_overflow=config.on_overflow == "block",
@@ -226,18 +246,14 @@ class Watcher(Protocol):
 
 
 class GuardrailVisit(Visit):
-    """One call's lanes under one rule."""
-
-    __slots__ = ("_lanes", "_rail", "_stops")
+    """One call's lanes under one rule. A lane that the rule does not look at has no watcher."""
 
     def __init__(self, rail: Guardrail, exchange: Exchange) -> None:
         self._rail = rail
         self._exchange = exchange
-        self._lanes: dict[Lane, Watcher] = {}
+        self._lanes: dict[Lane, Watcher | None] = {}
         self._stops = rail.action in ("block", "finish")
         self._replace = rail.replace(exchange)
-        # What the model says in a reply goes to the client, who is to see it: only the way up is disguised.
-        self._replies = frozenset() if rail.action == "pseudonymize" else rail.kinds
 
     async def request(self, request: Request) -> Decision:
         edits: list[tuple[Slot, str]] = []
@@ -246,18 +262,12 @@ class GuardrailVisit(Visit):
         if rail.literals is not None:
             self._avoid(rail.literals, request)
         for slot in request.slots:
-            if slot.surface.kind not in rail.kinds:
+            if slot.surface not in rail.places:
                 continue
-            text = slot.text
-            outcome = known.get(text) if not slot.surface.json else None
-            if outcome is None:
-                try:
-                    outcome = self._look(slot.surface, text)
-                except Exception:  # a rule that fails must not become a hole
-                    return self._failure(slot.surface)
-                # What a disguise makes of a text is the session's, not the text's alone.
-                if not slot.surface.json and (rail.literals is None or not outcome.hits):
-                    known.put(text, outcome)
+            try:
+                outcome = self._outcome(slot.surface, slot.text, known)
+            except Exception:  # a rule that fails must not become a hole
+                return self._failure(slot.surface)
             if not outcome.hits:
                 continue
             findings.extend(rail.finding(slot.surface, hit) for hit in outcome.hits)
@@ -268,51 +278,67 @@ class GuardrailVisit(Visit):
             return Replace(tuple(edits), tuple(findings))
         return Pass(tuple(findings))
 
+    def _outcome(self, surface: Surface, text: str, known: Pages) -> Outcome:
+        if surface.json:
+            return self._look_into_json(text)
+        outcome = known.get(text)
+        if outcome is None:
+            outcome = self._look(text)
+            # What a disguise makes of a text is the session's, not the text's alone.
+            if self._rail.literals is None or not outcome.hits:
+                known.put(text, outcome)
+        return outcome
+
     def _avoid(self, literals: Ruleset, request: Request) -> None:
         """Text that looks like a placeholder and is the client's own."""
         for slot in request.slots:
             if literals.may_be_in(slot.text):
                 self._exchange.disguise.avoid(found_in(literals, slot.text))
 
-    def _look(self, surface: Surface, text: str) -> Outcome:
+    def _look(self, text: str) -> Outcome:
         """The whole text at once."""
         rules = self._rail.rules
-        if not surface.json:
-            if not rules.may_be_in(text):
-                return CLEAN
-            said, hits, overflowed = scrub(rules, text, self._replace)
-            return Outcome(said, tuple(hits), overflowed) if hits else CLEAN
-        scrubber = JsonScrubber(rules, self._replace)
+        if not rules.may_be_in(text):
+            return CLEAN
+        said, hits, overflowed = scrub(rules, text, self._replace)
+        return Outcome(said, tuple(hits), overflowed) if hits else CLEAN
+
+    def _look_into_json(self, text: str) -> Outcome:
+        scrubber = JsonScrubber(self._rail.rules, self._replace)
         said = "".join(op.text for op in [*scrubber.feed(text), *scrubber.finish()])
         return Outcome(said, tuple(scrubber.hits), scrubber.overflowed is not None)
 
     def feed(self, event: Event) -> Sequence[Event]:
-        match event:
-            case Text(lane, _, last) if lane.surface.kind in self._replies:
-                return self._whole(lane, event) if last and lane not in self._lanes else self._guarded(lane, event)
-            case End(lane) if lane in self._lanes:
-                return (*self._end(lane), event)
-            case _:
-                return (event,)
+        if type(event) is Text:
+            lane = event.lane
+            watcher = self._lanes[lane] if lane in self._lanes else self._watch(event)
+            return (event,) if watcher is None else self._guarded(lane, event, watcher)
+        if type(event) is End and self._lanes.get(event.lane) is not None:
+            return (*self._end(event.lane), event)
+        return (event,)
+
+    def _watch(self, event: Text) -> Watcher | None:
+        """The watcher of a new lane. A text that came whole and holds nothing like a match needs none."""
+        lane, rail = event.lane, self._rail
+        if lane.surface not in rail.reply_places:
+            self._lanes[lane] = None
+            return None
+        if event.last and not lane.surface.json and not rail.rules.may_be_in(event.text):
+            return None
+        kind = JsonScrubber if lane.surface.json else Scrubber
+        watcher = self._lanes[lane] = kind(rail.rules, self._replace)
+        return watcher
 
     def finish(self) -> Sequence[Event]:
-        return [event for lane in list(self._lanes) for event in self._end(lane)]
+        open_lanes = [lane for lane, watcher in self._lanes.items() if watcher is not None]
+        return [event for lane in open_lanes for event in self._end(lane)]
 
-    def _whole(self, lane: Lane, event: Text) -> Sequence[Event]:
-        """A text that came in one piece and holds nothing like a match needs no watcher."""
-        if not lane.surface.json and not self._rail.rules.may_be_in(event.text):
-            return (event,)
-        return self._guarded(lane, event)
-
-    def _guarded(self, lane: Lane, event: Text) -> Sequence[Event]:
-        watcher = self._lanes.get(lane)
-        if watcher is None:
-            kind = JsonScrubber if lane.surface.json else Scrubber
-            watcher = self._lanes[lane] = kind(self._rail.rules, self._replace)
+    def _guarded(self, lane: Lane, event: Text, watcher: Watcher) -> Sequence[Event]:
         try:
             ops = watcher.feed(event.text)
             if event.last:
-                ops += self._lanes.pop(lane).finish()
+                del self._lanes[lane]
+                ops += watcher.finish()
         except Exception:
             return self._failed(lane)
         if len(ops) == 1 and ops[0].text == event.text and not watcher.found:
@@ -321,6 +347,7 @@ class GuardrailVisit(Visit):
 
     def _end(self, lane: Lane) -> Sequence[Event]:
         watcher = self._lanes.pop(lane)
+        assert watcher is not None  # noqa: S101 -- only lanes that are watched are ended
         try:
             ops = watcher.finish()
         except Exception:

@@ -35,18 +35,18 @@ class Memo:
 
     def __init__(self, limit: int = MAX_BYTES) -> None:
         self._limit = limit
-        self._tenants: OrderedDict[str, _Pages] = OrderedDict()
+        self._tenants: OrderedDict[str, Pages] = OrderedDict()
 
-    def of(self, tenant: str) -> "_Pages":
+    def of(self, tenant: str) -> "Pages":
         pages = self._tenants.get(tenant)
         if pages is None:
-            pages = self._tenants[tenant] = _Pages(self._limit)
+            pages = self._tenants[tenant] = Pages(self._limit)
             if len(self._tenants) > MAX_TENANTS:
                 self._tenants.popitem(last=False)
         return pages
 
 
-class _Pages:
+class Pages:
     """One tenant's part."""
 
     __slots__ = ("_known", "_limit", "size")

@@ -4,6 +4,7 @@ A frame in which nothing changed leaves as the bytes that came. Text that a stag
 its own lane's last frame, before that lane's last frame. A buffered reply takes the same way, as one frame.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -218,7 +219,7 @@ class ReplyStream:
         if wire.is_error(document):
             return b"".join(out) + self._error(frame, document)
         self._note(document, choices)
-        edits: list[_Edit] = []
+        edits = self._apart(texts) if len(texts) > 1 else []
         for lane, slot in texts:
             if not self.stopped:
                 self._text(lane, slot, out, edits)
@@ -271,6 +272,19 @@ class ReplyStream:
             self._carry(lane, said[: len(said) - len(text)], out)
         else:
             edits.append(_Edit(lane, slot, said))
+
+    def _apart(self, texts: list[tuple[Lane, Slot]]) -> list[_Edit]:
+        """Several texts of one lane in a frame are looked at alone as well: joined they may look harmless."""
+        edits: list[_Edit] = []
+        counts = Counter(lane for lane, _ in texts)
+        for lane, slot in texts if len(counts) < len(texts) else ():
+            if counts[lane] > 1 and lane.surface not in self._wire.ALONE and slot.text and not self.stopped:
+                alone = Lane(lane.surface, lane.choice, "alone")
+                said, self.stopped = through(self._run, alone, slot.text)
+                if said != slot.text:
+                    slot.replace(said)
+                    edits.append(_Edit(alone, slot, said))
+        return edits
 
     def _carry(self, lane: Lane, text: str, out: list[bytes]) -> None:
         if text:

@@ -470,6 +470,16 @@ def test_a_field_of_a_reply_in_any_shape(guarded: Sidecar, upstream: Upstream, w
             assert body in answer.body
 
 
+def test_texts_of_one_frame_are_looked_at_apart_and_together(guarded: Sidecar, upstream: Upstream):
+    parts = [{"type": "text", "text": SECRET}, {"type": "text", "text": SECRET}, {"type": "text", "text": " so"}]
+    halves = [{"type": "text", "text": SECRET[:17]}, {"type": "text", "text": SECRET[17:]}]
+    for content in (parts, halves):
+        upstream.play(stream(whole({"choices": [{"index": 0, "delta": {"content": content}}]})))
+        answer = ask(guarded, whole({**ASK, "stream": True}))
+        assert SECRET not in shown(answer.body)
+        assert SECRET not in told(answer.body)
+
+
 @pytest.mark.parametrize("status", [b"400 Bad Request", b"422 Unprocessable", b"500 Oops"])
 def test_an_error_reply_in_any_shape(guarded: Sidecar, upstream: Upstream, status: bytes):
     documents = [placed(ERROR, way, shape) for way in ERROR_FIELDS for shape in SHAPES]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.errors import PatternError
 from sidecar.text import scrubber as module
 from sidecar.text.matcher import Shape
 from sidecar.text.rules import Options, Ruleset
@@ -105,10 +106,6 @@ def test_what_holds_no_finding_passes_as_it_came(text: str) -> None:
         assert masked(text, lens) == text
 
 
-def test_joiners_stay_where_they_join_emoji() -> None:
-    assert READ.folded("👩\u200d👧 a\u200db ❤\ufe0f\u200d🔥") == "👩\u200d👧 ab ❤\u200d🔥"
-
-
 def test_each_fold_can_be_had_alone() -> None:
     text = "ａ\u200b а"
     assert [Lens([fold]).folded(text) for fold in ALL] == ["a\u200b а", "ａ а", "a\u200b a"]
@@ -138,6 +135,29 @@ def test_what_stands_for_a_finding_may_depend_on_what_the_rule_saw() -> None:
 
 def in_parts(look: Look, text: str, size: int) -> str:
     return said(through(look, [text[i : i + size] for i in range(0, len(text), size)])[0])
+
+
+@pytest.mark.parametrize(
+    ("regex", "text"),
+    [
+        ("пароль", "мой па\u200bроль тут"),
+        ("(?i)ВЕС", "вес"),
+        ("(?i)вес", "ВЕС"),
+        ("👩\u200d💻", "👩\u200d💻"),
+        ("ﬁ＊", "fi*"),
+        ("за[а-я]+[^а]", "запах!"),
+        ("(?P<value>№[０-９]{2})", "№42"),
+        ("[\u200bх]", "x"),
+    ],
+)
+def test_a_rule_in_any_script_finds_what_reads_as_it(regex: str, text: str) -> None:
+    rules = Ruleset([READ.shape(Shape.of("x", regex))])
+    assert READ.scrub(rules, text)[1] != []
+
+
+def test_a_rule_for_invisible_characters_alone_is_a_fault() -> None:
+    with pytest.raises(PatternError, match="invisible"):
+        READ.shape(Shape.of("x", "\u200b+"))
 
 
 # --- decoded -----------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ Each code point is read on its own, so that a text reads the same however it is 
 follows it are not composed.
 """
 
-import re
 import unicodedata
 from array import array
 from functools import cache
@@ -38,9 +37,6 @@ _INVISIBLE: Final = (
     *range(0xE0000, 0xE1000),
 )
 _ASCII_CONTROLS: Final = bytes(code for code in _CONTROLS if code < 0x80)
-_JOINER: Final = "\u200d"
-# Arrows to symbols, and the blocks of emoji: what a joiner after it joins to the next, as in a family.
-_EMOJI: Final = re.compile("[\u2190-\u2bff\U0001f000-\U0001faff]")
 # Stands where a character becomes none or several. No text has it: it is not a character, and reads as U+FFFD.
 RESIZED: Final = "\uffff"
 _END: Final = 0xE1000
@@ -77,30 +73,27 @@ def folding(folds: frozenset[Fold]) -> Folding:
 class Folder:
     """One running text under a folding."""
 
-    __slots__ = ("_after_emoji", "_folding")
+    __slots__ = ("_folding",)
 
     held = 0
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
-        self._after_emoji = False
 
     def passes(self, text: str) -> bool:
-        if not self._folding.is_plain(text):
-            return False
-        self._after_emoji = self._after_emoji and not text
-        return True
+        return self._folding.is_plain(text)
 
     def feed(self, text: str) -> list[Unit]:
         units: list[Unit] = []
-        drawn = self._folding.drawn(text)
         at = 0
-        for piece in drawn.split(RESIZED):
+        for piece in self._folding.drawn(text).split(RESIZED):
             end = at + len(piece)
             if piece:
-                self._put(piece, text[at:end], 1, units)
+                spelt = text[at:end]
+                units.append(Unit(piece) if piece == spelt else Unit(piece, spelt))
             if end < len(text):
-                self._resized(text[end], units)
+                read = self._folding.table[text[end]]
+                units.append(Unit(read, text[end], len(read)))
             at = end + 1
         return units
 
@@ -109,20 +102,6 @@ class Folder:
 
     def spell(self, text: str) -> str:
         return text
-
-    def _resized(self, char: str, units: list[Unit]) -> None:
-        if char == _JOINER and self._after_emoji:
-            units.append(Unit(char))
-            return
-        text = self._folding.table[char]
-        if text:
-            self._put(text, char, len(text), units)
-        else:
-            units.append(Unit("", char))
-
-    def _put(self, text: str, spelt: str, grain: int, units: list[Unit]) -> None:
-        self._after_emoji = _EMOJI.match(text[-1]) is not None
-        units.append(Unit(text) if text == spelt else Unit(text, spelt, grain))
 
 
 def _table(folds: frozenset[Fold]) -> dict[str, str]:

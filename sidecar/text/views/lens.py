@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
+from ..matcher import Shape
 from ..rules import Ruleset
 from ..scrubber import Hit, Replace, Scrubber, scrub
 from .base64run import Base64Reader, has_runs
 from .escapes import Escape, Escaping, Unescaper, escaping
 from .fold import Fold, Folder, Folding, folding
+from .shapes import folded_shape
 from .view import Look, Transform, View
 from .views import Views
 
@@ -57,8 +59,12 @@ class Lens:
         """False when no look finds anything in the text."""
         return any(map(rules.may_be_in, [text] if self._is_plain(text) else self._seen(text)))
 
+    def shape(self, shape: Shape) -> Shape:
+        """What to look for where `shape` is meant."""
+        return folded_shape(shape, self._folding) if self._folding else shape
+
     def folded(self, text: str) -> str:
-        """The text as it is read; what a rule's own words are compared with."""
+        """The text as it is read."""
         return self._folding.folded(text) if self._folding else text
 
     def warm(self) -> None:
