@@ -254,7 +254,7 @@ _CHAT = (
            "https://shop.webhook.office.com/webhookb2/<h8>-<h4>-<h4>-<h4>-<h12>@<h8>-<h4>-<h4>-<h4>-<h12>/IncomingWebhook/<h32>/<h8>-<h4>-<h4>-<h4>-<h12>", "webhook.office.com/webhookb2/x"),
     _word("twilio_key", r"(?:SK|AC)[0-9a-f]{32}", "Twilio docs, API keys and account SIDs", "SK<h32> AC<h32>", "SK<h12> TASK<h32>"),
     _word("facebook_token", r"EAA[A-Za-z0-9]{80,400}|\d{15,16}\|[A-Za-z0-9_-]{27}", "Meta docs, access tokens", "EAA<a180> <d15>|<w27>", "EAA<a20> <d15>|x", random_looking),
-    _d("twitter_bearer", r"A{18,24}(?P<value>[A-Za-z0-9%]{60,110})", "X API docs, bearer tokens", ("AAAAAAAAAAAAAAAAAAAAA<a30>%<a60>", "AAAAAAAAAAAAAAAAAAAAAM<a20>%3D<a60>"), ("AAAAAAAAAAAAAAAAAAAAAA", "A" * 90), has_three_cases),
+    _d("twitter_bearer", LEFT + r"A{18,24}(?P<value>[A-Za-z0-9%]{60,110})", "X API docs, bearer tokens", ("AAAAAAAAAAAAAAAAAAAAA<a30>%<a60>", "AAAAAAAAAAAAAAAAAAAAAM<a20>%3D<a60>"), ("AAAAAAAAAAAAAAAAAAAAAA", "A" * 90), has_three_cases),
     _word("intercom_token", r"dG9rO[A-Za-z0-9+/]{54,60}={0,2}", "Intercom docs: base64 of tok:", "dG9rOj<b54>=", "dG9rOj<b12>"),
     _word("zapier_webhook", r"(?:https://)?hooks\.zapier\.com/hooks/catch/\d{4,10}/[a-z0-9]{5,12}", "Zapier docs", "https://hooks.zapier.com/hooks/catch/<d7>/<l7> hooks.zapier.com/hooks/catch/<d6>/<l7>", "hooks.zapier.com/hooks/catch/", None),
 )
