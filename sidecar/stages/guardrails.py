@@ -254,6 +254,8 @@ class GuardrailVisit(Visit):
         self._lanes: dict[Lane, Watcher | None] = {}
         self._stops = rail.action in ("block", "finish")
         self._replace = rail.replace(exchange)
+        # A call is stopped once. Where a stop is only noted, in shadow mode, the reply goes on.
+        self._over = False
 
     async def request(self, request: Request) -> Decision:
         edits: list[tuple[Slot, str]] = []
@@ -309,6 +311,8 @@ class GuardrailVisit(Visit):
         return Outcome(said, tuple(scrubber.hits), scrubber.overflowed is not None)
 
     def feed(self, event: Event) -> Sequence[Event]:
+        if self._over:
+            return (event,)
         if type(event) is Text:
             lane = event.lane
             watcher = self._lanes[lane] if lane in self._lanes else self._watch(event)
@@ -330,6 +334,8 @@ class GuardrailVisit(Visit):
         return watcher
 
     def finish(self) -> Sequence[Event]:
+        if self._over:
+            return ()
         open_lanes = [lane for lane, watcher in self._lanes.items() if watcher is not None]
         return [event for lane in open_lanes for event in self._end(lane)]
 
@@ -367,6 +373,7 @@ class GuardrailVisit(Visit):
 
     def _stopped(self, lane: Lane, name: str, ops: list[Op]) -> Sequence[Event]:
         """What stood before the finding is said, and nothing after. How far it would have gone is not waited for."""
+        self._over = True
         before = "".join([op.text for op in takewhile(lambda op: op.kept, ops)])
         finding = Finding(self._rail.name, name, lane.surface)
         stopped = Stopped(self._rail.stop(lane.surface, (finding,)))

@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r'[^"\\]+')
 _UNICODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SHORT: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _LITERALS: Final = frozenset(("true", "false", "null"))
-# A bare value is looked at when it is complete; one longer than this is not a value, and is read as plain text.
+# A bare value is looked at when it is complete; a longer one is no value, and is read as it comes.
 _MAX_BARE: Final = 256
 _NEAR_END: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?$")
 
@@ -39,6 +39,7 @@ class JsonScrubber:
         "_bare",
         "_in_string",
         "_inner",
+        "_long",
         "_mode",
         "_offset",
         "_replace",
@@ -57,6 +58,7 @@ class JsonScrubber:
         self._in_string = False
         self._rest = ""  # an escape that is not complete yet
         self._bare = ""  # a bare value that is not complete yet
+        self._long = False  # the bare text under way is too long for a value
         self._inner: Scrubber | None = None  # for the string or plain text under way
         self._spelt: deque[tuple[str, str]] = deque()  # its undecided characters, and how they were spelt
         self._offset = 0  # characters of values before it
@@ -106,7 +108,7 @@ class JsonScrubber:
         return len(text)
 
     def _outside(self, text: str, at: int, ops: list[Op]) -> int:
-        if self._bare or not text[at].isspace():
+        if self._long or self._bare or not text[at].isspace():
             bare = _BARE.match(text, at)
             if bare is not None:
                 return self._add_bare(text, at, bare.end(), ops)
@@ -119,15 +121,21 @@ class JsonScrubber:
         return self._keep(text, at, structure.end(), ops)
 
     def _add_bare(self, text: str, at: int, end: int, ops: list[Op]) -> int:
+        if self._long:
+            self._value(text[at:end], text[at:end], ops)
+            return end
         room = _MAX_BARE - len(self._bare)
         self._bare += text[at : min(end, at + room)]
         if end - at < room:
             return end
-        long, self._bare, self._mode = self._bare, "", "plain"
-        self._plain(long, 0, ops)
+        long, self._bare, self._long = self._bare, "", True
+        self._value(long, long, ops)
         return at + room
 
     def _end_bare(self, ops: list[Op]) -> None:
+        if self._long:
+            self._long = False
+            self._close(ops)
         bare, self._bare = self._bare, ""
         value = bare.rstrip()
         if not value:

@@ -56,18 +56,20 @@ def stopped_by(events: Sequence[Event]) -> Stop | None:
 
 @dataclass(slots=True)
 class _Edit:
-    """What a slot's text becomes."""
+    """What a slot's text becomes, and what it was."""
 
     lane: Lane
     slot: Slot
     said: str
+    was: str
 
 
 @dataclass(slots=True)
 class _Parked:
-    """Frames of a choice that wait until the names in the first of them are whole."""
+    """Frames of a choice that wait until the names in the first of them are whole. `edited`: not only names."""
 
     names: list[_Edit]
+    edited: bool
     frames: list[tuple[sse.Frame, Document]]
 
 
@@ -256,7 +258,7 @@ class ReplyStream:
         if lane.surface in self._wire.ALONE:
             said, self.stopped = through(self._run, lane, text)
             if said != text:
-                edits.append(_Edit(lane, slot, said))
+                edits.append(_Edit(lane, slot, said, text))
             return
         events = self._run.feed(Text(lane, text))
         self._held[lane] = None
@@ -271,7 +273,7 @@ class ReplyStream:
             # Text held back before is released, and this frame's own is untouched.
             self._carry(lane, said[: len(said) - len(text)], out)
         else:
-            edits.append(_Edit(lane, slot, said))
+            edits.append(_Edit(lane, slot, said, text))
 
     def _apart(self, texts: list[tuple[Lane, Slot]]) -> list[_Edit]:
         """Several texts of one lane in a frame are looked at alone as well: joined they may look harmless."""
@@ -280,10 +282,11 @@ class ReplyStream:
         for lane, slot in texts if len(counts) < len(texts) else ():
             if counts[lane] > 1 and lane.surface not in self._wire.ALONE and slot.text and not self.stopped:
                 alone = Lane(lane.surface, lane.choice, "alone")
-                said, self.stopped = through(self._run, alone, slot.text)
-                if said != slot.text:
+                was = slot.text
+                said, self.stopped = through(self._run, alone, was)
+                if said != was:
                     slot.replace(said)
-                    edits.append(_Edit(alone, slot, said))
+                    edits.append(_Edit(alone, slot, said, was))
         return edits
 
     def _carry(self, lane: Lane, text: str, out: list[bytes]) -> None:
@@ -320,7 +323,7 @@ class ReplyStream:
             self._wire.spoil(document, edit.lane)
         names = [edit for edit in edits if edit.lane.surface in self._wire.NAMES and edit.lane in self._last]
         if names:
-            self._parked[names[0].lane.choice] = _Parked(names, [(frame, document)])
+            self._parked[names[0].lane.choice] = _Parked(names, len(names) < len(edits), [(frame, document)])
         else:
             out.append(frame.with_data(jsondoc.encode(document)))
 
@@ -350,8 +353,14 @@ class ReplyStream:
         for choice in choices:
             parked = self._parked.pop(choice)
             for edit in parked.names:
-                edit.slot.replace(edit.said + self._end_lane(edit.lane))
-            if not self.stopped:
+                edit.said += self._end_lane(edit.lane)
+                edit.slot.replace(edit.said)
+            same = all(edit.said == edit.was for edit in parked.names)
+            if self.stopped:
+                return
+            if same and not parked.edited and len(parked.frames) == 1:
+                out.append(parked.frames[0][0].raw)
+            else:
                 out.extend(frame.with_data(jsondoc.encode(document)) for frame, document in parked.frames)
 
     # --- the rest ---

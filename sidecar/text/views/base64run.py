@@ -16,6 +16,7 @@ SHORTEST: Final = 16
 LONGEST: Final = 64 << 10
 _QUANTUM: Final = 4
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_-]*")
+_LINE_ENDS: Final = re.compile(r"[\r\n]+")
 _LONG_RUN: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{SHORTEST}}}")
 _ANY_RUN: Final = Program(_LONG_RUN.pattern)
 _BINARY: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
@@ -87,14 +88,14 @@ class Base64Reader:
         return run.start()
 
     def _skipping(self, text: str, at: int, units: list[Unit]) -> int:
-        end = _run_end(text, at)
+        end = _end(_RUN, text, at)
         _keep(text[at:end], units)
         if end < len(text):
             self._state = "outside"
         return end
 
     def _reading(self, text: str, at: int, units: list[Unit]) -> int:
-        end = _run_end(text, at)
+        end = _end(_RUN, text, at)
         size = (end - at) // _QUANTUM * _QUANTUM
         read = self._quanta(text[at : at + min(size, self._room)], units)
         self._room -= read
@@ -108,8 +109,9 @@ class Base64Reader:
             self._last(text[at:end], units)
             return end
         else:
-            units.append(Unit("", text[at]))
-            at += 1
+            end = _end(_LINE_ENDS, text, at)
+            units.append(Unit("", text[at:end]))
+            return end
         return at
 
     def _padding(self, text: str, at: int, units: list[Unit]) -> int:
@@ -159,9 +161,10 @@ class Base64Reader:
     }
 
 
-def _run_end(text: str, at: int) -> int:
-    run = _RUN.match(text, at)
-    return at if run is None else run.end()
+def _end(kind: re.Pattern[str], text: str, at: int) -> int:
+    """Where the characters of a kind end that begin here."""
+    found = kind.match(text, at)
+    return at if found is None else found.end()
 
 
 def _bytes(run: str) -> bytes:

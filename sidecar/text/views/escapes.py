@@ -4,7 +4,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from html.entities import html5
 from typing import Final, Literal, NamedTuple
 
@@ -57,6 +57,15 @@ _KINDS: Final[dict[Escape, _Kind]] = {
 }
 
 
+_READERS: Final = {kind.mark: kind.read for kind in _KINDS.values()}
+
+
+@lru_cache(maxsize=4096)
+def _read(spelt: str) -> str | None:
+    """What a whole escape stands for; None when it is none after all."""
+    return _READERS[spelt[0]](spelt)
+
+
 class Escaping:
     """The escapes of some kinds. Made once, shared by all texts."""
 
@@ -67,14 +76,9 @@ class Escaping:
         source = "|".join(kind.pattern for kind in chosen)
         self.whole = re.compile(source)
         self._begun = re.compile(rf"(?:{prefixes(parse(source))})\Z")
-        self._read = {kind.mark: kind.read for kind in chosen}
 
     def marked(self, text: str) -> bool:
         return self._mark.search(text) is not None
-
-    def read(self, spelt: str) -> str | None:
-        """What a whole escape stands for; None when it is none after all."""
-        return self._read[spelt[0]](spelt)
 
     def begun(self, text: str, start: int) -> int:
         """Where, from `start` on, an escape begins that the text cuts off; the text's end if none does."""
@@ -120,7 +124,7 @@ class Unescaper:
             spelt = escape[0]
             if not final and escape.end() == len(text) and _may_go_on(spelt):
                 break
-            read = self._escaping.read(spelt)
+            read = _read(spelt)
             at = escape.start() + 1
             if read is not None:
                 units += _as_it_is(text[kept : escape.start()])

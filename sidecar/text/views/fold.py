@@ -62,7 +62,7 @@ class Folding:
 
     def folded(self, text: str) -> str:
         """The text as it is read."""
-        return "".join(unit.text for unit in Folder(self).feed(text))
+        return text if self.is_plain(text) else "".join([unit.text for unit in Folder(self).feed(text)])
 
 
 @cache
