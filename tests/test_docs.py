@@ -114,7 +114,7 @@ def errors(kind: type[ExchangeError] = ExchangeError) -> Iterator[type[ExchangeE
         yield from errors(inner)
 
 
-@pytest.mark.parametrize("kind", sorted(set(errors()), key=lambda kind: kind.code))
+@pytest.mark.parametrize("kind", sorted(set(errors()), key=lambda kind: (kind.code, kind.__name__)))
 def test_every_error_with_its_status(kind: type[ExchangeError]) -> None:
     assert f"| {kind.status} | `{kind.code}` |" in HOW
 

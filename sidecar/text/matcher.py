@@ -80,9 +80,9 @@ class Matcher:
         """The longest beginning of a match."""
         return Program(prefixes(self.node), longest=True)
 
-    def find(self, text: bytes, start: int) -> Found | None:
-        """The first match from `start` on that passes the check."""
-        while (span := self._exact.search(text, start)) is not None:
+    def find(self, text: bytes, start: int, upto: int) -> Found | None:
+        """The first match that begins at `start` or later, but before `upto`, and passes the check."""
+        while (span := self._exact.search(text, start)) is not None and span[0] < upto:
             if (found := self._checked(text, span)) is not None:
                 return found
             start = after(text, span[0])

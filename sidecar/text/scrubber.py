@@ -219,7 +219,7 @@ class Scrubber:
         for index in self._rules.matching(window.text):
             matcher = self._rules.matchers[index]
             start = max(self._at, self._skip.get(index, 0))
-            while start < upto and (match := window.find(matcher, start)) is not None and match.start < upto:
+            while start < upto and (match := window.find(matcher, start, upto)) is not None:
                 self._pending.append(_Match(match.value_start, index, match.value_end))
                 start = self._skip[index] = match.end
 
@@ -339,9 +339,9 @@ class _Window(NamedTuple):
     text: bytes
     low: int
 
-    def find(self, matcher: Matcher, start: int) -> Found | None:
-        """The matcher's first match from `start` on, in offsets of the whole text."""
-        found = matcher.find(self.text, start - self.low)
+    def find(self, matcher: Matcher, start: int, upto: int) -> Found | None:
+        """The matcher's first match from `start` on and before `upto`, in offsets of the whole text."""
+        found = matcher.find(self.text, start - self.low, upto - self.low)
         return None if found is None else found.moved(self.low)
 
 

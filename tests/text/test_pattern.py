@@ -137,8 +137,8 @@ def test_re2_agrees_that_this_is_a_pattern(source: str) -> None:
 
 def test_words_are_taken_literally() -> None:
     rule = Matcher(Shape("w", words("a.b (c)", ignore_case=True, whole=True)))
-    assert rule.find(b"xa.b (c) A.B (C)", 0) == (9, 16, 9, 16)
-    assert rule.find(b"aXb (c)", 0) is None
+    assert rule.find(b"xa.b (c) A.B (C)", 0, 99) == (9, 16, 9, 16)
+    assert rule.find(b"aXb (c)", 0, 99) is None
 
 
 def test_a_pattern_may_be_too_large() -> None:

@@ -124,5 +124,7 @@ def _hex(char: str) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("make_confusables: expected one argument, the path of Unicode's confusables.txt")
     source = Path(sys.argv[1]).read_text(encoding="utf-8-sig")
     Path(__file__).with_name("confusables.py").write_text(module(source), encoding="utf-8")
