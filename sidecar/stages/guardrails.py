@@ -24,8 +24,9 @@ from ..text.memo import CLEAN, Memo, Outcome, Pages
 from ..text.pattern import words
 from ..text.pseudonyms import found_in, placeholders
 from ..text.rules import DEFAULT_MAX_HOLD, Options, Ruleset
-from ..text.scrubber import Hit, Op, Scrubber, scrub
+from ..text.scrubber import Hit, Op
 from ..text.scrubber import Replace as ReplaceWith
+from ..text.views import Lens
 
 MAX_WORD = 256
 DEFAULT_REPLACEMENT = "[REDACTED:{name}]"
@@ -118,6 +119,19 @@ class GuardrailConfig(Strict):
         le=65536,
         description="How many bytes of a stream may wait for a decision.",
     )
+    normalize: list[Literal["nfkc", "invisible", "confusables"]] = Field(
+        default=[],
+        description="Look at text as a person reads it. nfkc: full-width letters, ligatures and the like in their "
+        "plain form; invisible: without zero-width and control characters, soft hyphens, bidi controls, variation "
+        "selectors and tags; confusables: characters that look like ASCII (Unicode UTS #39) as that. What is found "
+        "is replaced in the text as it was written.",
+    )
+    decode: list[Literal["base64", "percent", "html", "json"]] = Field(
+        default=[],
+        description="Look also at what is encoded in the text, up to two encodings deep: base64 (runs of 16 to 65536 "
+        "characters that spell text), percent-encoding, HTML entities, escapes of JSON strings. What is found is "
+        "replaced where it is encoded.",
+    )
     mode: Literal["off", "shadow", "enforce"] = Field(
         default="enforce", description="off; shadow decides and records but changes nothing; enforce."
     )
@@ -143,7 +157,11 @@ class GuardrailConfig(Strict):
         found = [Shape.of(d.name, d.regex, d.check) for d in resolve(self.detect)]
         found.extend(shape for own in self.patterns for shape in own.shapes())
         found.extend(shape for own in self.words for shape in own.shapes())
-        return found
+        lens = self.lens()
+        return [lens.shape(shape) for shape in found]
+
+    def lens(self) -> Lens:
+        return Lens(self.normalize, [kind for kind in self.decode if kind != "base64"], base64="base64" in self.decode)
 
 
 class Places:
@@ -168,6 +186,7 @@ class Guardrail:
 
     name: str
     rules: Ruleset
+    lens: Lens
     places: Places
     reply_places: Places
     action: Action
@@ -192,9 +211,12 @@ class Guardrail:
         kinds = EVERYWHERE if config.on is None else frozenset(map(Kind, config.on))
         rules = Ruleset(config.shapes(), options)
         rules.warm()
+        lens = config.lens()
+        lens.warm()
         return cls(
             name=config.name,
             rules=rules,
+            lens=lens,
             places=Places(kinds),
             # What the model says in a reply goes to the client, who is to see it: only requests are disguised.
             reply_places=Places(frozenset() if config.action == "pseudonymize" else kinds),
@@ -235,12 +257,14 @@ class Guardrail:
 
 
 class Watcher(Protocol):
-    """What Scrubber and JsonScrubber have in common."""
+    """What a Lens's looks and JsonScrubber have in common."""
 
-    hits: list[Hit]
-    found: str | None
-    overflowed: str | None
-
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def found(self) -> str | None: ...
+    @property
+    def overflowed(self) -> str | None: ...
     def feed(self, text: str) -> list[Op]: ...
     def finish(self) -> list[Op]: ...
 
@@ -299,14 +323,11 @@ class GuardrailVisit(Visit):
 
     def _look(self, text: str) -> Outcome:
         """The whole text at once."""
-        rules = self._rail.rules
-        if not rules.may_be_in(text):
-            return CLEAN
-        said, hits, overflowed = scrub(rules, text, self._replace)
+        said, hits, overflowed = self._rail.lens.scrub(self._rail.rules, text, self._replace)
         return Outcome(said, tuple(hits), overflowed) if hits else CLEAN
 
     def _look_into_json(self, text: str) -> Outcome:
-        scrubber = JsonScrubber(self._rail.rules, self._replace)
+        scrubber = JsonScrubber(self._rail.rules, self._replace, self._rail.lens)
         said = "".join(op.text for op in [*scrubber.feed(text), *scrubber.finish()])
         return Outcome(said, tuple(scrubber.hits), scrubber.overflowed is not None)
 
@@ -327,10 +348,13 @@ class GuardrailVisit(Visit):
         if lane.surface not in rail.reply_places:
             self._lanes[lane] = None
             return None
-        if event.last and not lane.surface.json and not rail.rules.may_be_in(event.text):
+        if event.last and not lane.surface.json and not rail.lens.may_be_in(rail.rules, event.text):
             return None
-        kind = JsonScrubber if lane.surface.json else Scrubber
-        watcher = self._lanes[lane] = kind(rail.rules, self._replace)
+        watcher = self._lanes[lane] = (
+            JsonScrubber(rail.rules, self._replace, rail.lens)
+            if lane.surface.json
+            else rail.lens.open(rail.rules, self._replace)
+        )
         return watcher
 
     def finish(self) -> Sequence[Event]:

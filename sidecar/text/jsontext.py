@@ -8,11 +8,14 @@ text that does not begin like JSON is scrubbed as plain text.
 
 import json
 import re
-from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from .rules import Ruleset
-from .scrubber import Hit, Op, Replace, Scrubber, is_high, is_low, paired
+from .scrubber import Hit, Op, Replace, is_high, paired
+from .views import Lens, Look
+from .views.spelling import Spelling, Unit
 
 _BEGINS: Final = re.compile(r"\s*(.)?", re.DOTALL)
 _JSON_BEGINS_WITH: Final = frozenset('{["-0123456789')
@@ -24,6 +27,7 @@ _SHORT: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _LITERALS: Final = frozenset(("true", "false", "null"))
 # A bare value is looked at when it is complete; a longer one is no value, and is read as it comes.
 _MAX_BARE: Final = 256
+AS_IT_IS: Final = Lens()
 _NEAR_END: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?$")
 
 
@@ -36,32 +40,32 @@ class JsonScrubber:
     """The same shape as Scrubber's, for JSON text: feed pieces, finish, read `hits`, `found`, `overflowed`."""
 
     __slots__ = (
+        "_at",
         "_bare",
         "_in_string",
         "_inner",
+        "_late",
         "_long",
         "_mode",
-        "_offset",
-        "_replace",
+        "_open",
         "_rest",
-        "_rules",
-        "_spelt",
+        "_spelling",
         "found",
         "hits",
         "overflowed",
     )
 
-    def __init__(self, rules: Ruleset, replace: Replace | None = None) -> None:
-        self._rules = rules
-        self._replace = replace
+    def __init__(self, rules: Ruleset, replace: Replace | None = None, lens: Lens = AS_IT_IS) -> None:
+        self._open: Callable[[], Look] = partial(lens.open, rules, replace)
+        self._late = replace is not None
         self._mode: str = "unknown"  # json, plain, or unknown until the first character that tells
         self._in_string = False
         self._rest = ""  # an escape that is not complete yet
         self._bare = ""  # a bare value that is not complete yet
         self._long = False  # the bare text under way is too long for a value
-        self._inner: Scrubber | None = None  # for the string or plain text under way
-        self._spelt: deque[tuple[str, str]] = deque()  # its undecided characters, and how they were spelt
-        self._offset = 0  # characters of values before it
+        self._inner: Look | None = None  # for the string or plain text under way
+        self._spelling = Spelling()  # its own
+        self._at = 0  # where that begins, or the next one will
         self.found: str | None = None
         self.overflowed: str | None = None
         self.hits: list[Hit] = []
@@ -140,15 +144,17 @@ class JsonScrubber:
         value = bare.rstrip()
         if not value:
             return
-        self._inner = Scrubber(self._rules, self._replace)
-        inner = [] if value in _LITERALS else [*self._inner.feed(value), *self._inner.finish()]
-        replaced = "".join(op.text for op in inner)
-        if any(not op.kept for op in inner):
-            ops += (Op(False, f'"{quoted(replaced)}"', 0), Op(False, "", len(value)))
+        inner = self._begun()
+        said = [] if value in _LITERALS else [*inner.feed(value), *inner.finish()]
+        if any(not op.kept for op in said):
+            ops += (Op(False, f'"{quoted("".join(op.text for op in said))}"', 0), Op(False, "", len(value)))
+            self.hits += (Hit(hit.name, self._at + hit.start, self._at + hit.end) for hit in inner.hits)
+            self._at += len(value)
         else:
             self._keep(value, 0, len(value), ops)
+        self._look(inner)
+        self._inner = None
         self._keep(bare, len(value), len(bare), ops)
-        self._done(self._inner)
 
     def _string(self, text: str, at: int, ops: list[Op]) -> int:
         if text[at] == '"':
@@ -173,57 +179,40 @@ class JsonScrubber:
     def _keep(self, text: str, start: int, end: int, ops: list[Op]) -> int:
         if end > start:
             ops.append(Op(True, text[start:end], end - start))
+            self._at += end - start
         return end
 
     def _value(self, decoded: str, spelt: str, ops: list[Op]) -> None:
-        if self._inner is None:
-            self._inner = Scrubber(self._rules, self._replace)
-        self._spelt.append((decoded, spelt))
-        self._respell(self._inner.feed(decoded), ops)
-        self._look(self._inner)
+        inner = self._inner or self._begun()
+        said = inner.feed(decoded)
+        if decoded == spelt and not is_high(decoded[-1]):
+            if self._spelling.passes(len(decoded), said):
+                ops += said
+                return
+        else:
+            self._spelling.add(Unit(decoded, None if decoded == spelt else spelt))
+        self._say(inner, said, ops)
+
+    def _begun(self) -> Look:
+        self._inner = self._open()
+        self._spelling = Spelling(self._at, late=self._late)
+        return self._inner
 
     def _close(self, ops: list[Op]) -> None:
         """The string or plain text is over."""
         if self._inner is not None:
-            self._respell(self._inner.finish(), ops)
-            self._done(self._inner)
+            self._say(self._inner, self._inner.finish(), ops, final=True)
+            self._at = self._spelling.at
+            self._inner = None
 
-    def _done(self, inner: Scrubber) -> None:
+    def _say(self, inner: Look, said: list[Op], ops: list[Op], *, final: bool = False) -> None:
+        for op in self._spelling.respell(said, final=final):
+            ops.append(op if op.taken or not self._in_string else op._replace(text=quoted(op.text)))
         self._look(inner)
-        self.hits.extend(Hit(hit.name, hit.start + self._offset, hit.end + self._offset) for hit in inner.hits)
-        self._offset += inner.length
-        self._inner = None
-        self._spelt.clear()
+        if spans := self._spelling.spans:
+            self.hits += (Hit(inner.hits[span.number].name, span.start, span.end) for span in spans)
+            spans.clear()
 
-    def _look(self, inner: Scrubber) -> None:
+    def _look(self, inner: Look) -> None:
         self.found = self.found or inner.found
         self.overflowed = self.overflowed or inner.overflowed
-
-    def _respell(self, inner: list[Op], ops: list[Op]) -> None:
-        for op in inner:
-            if op.taken:
-                spelling = self._spelling(op.taken)
-                ops.append(Op(op.kept, spelling if op.kept else "", len(spelling)))
-            else:
-                ops.append(Op(False, quoted(op.text) if self._in_string else op.text, 0))
-
-    def _spelling(self, count: int) -> str:
-        """Takes the next `count` decoded characters as they were spelt. Two halves of a pair are one character."""
-        pieces: list[str] = []
-        while count > 0:
-            decoded, piece = self._spelt.popleft()
-            if len(decoded) > count:
-                self._spelt.appendleft((decoded[count:], piece[count:]))
-                decoded, piece = decoded[:count], piece[:count]
-            elif is_high(decoded[-1]) and self._spelt and is_low(self._spelt[0][0][0]):
-                piece += self._half()
-            count -= len(decoded)
-            pieces.append(piece)
-        return "".join(pieces)
-
-    def _half(self) -> str:
-        decoded, piece = self._spelt.popleft()
-        if len(decoded) == 1:
-            return piece
-        self._spelt.appendleft((decoded[1:], piece[1:]))
-        return piece[0]

@@ -273,6 +273,16 @@ def _arguments(want: Mapping[str, Any], got: Outcome) -> None:
     assert {path: json.loads(node.get("function", node)["arguments"]) for path, node in nodes.items()} == want
 
 
+def _nested(want: Mapping[str, Any], got: Outcome) -> None:
+    """JSON in a string, whose strings may hold JSON again."""
+    assert {path: _unfolded(at(got.body, path)) for path in want} == want
+
+
+def _unfolded(text: Any) -> Any:
+    value = json.loads(text)
+    return {key: json.loads(inner) if isinstance(inner, str) else inner for key, inner in value.items()}
+
+
 def _tools(want: bool, got: Outcome) -> None:
     assert (got.body["tools"] == got.requests[0]["json"]["tools"]) is want
 
@@ -371,6 +381,7 @@ CHECKS: Mapping[str, Callable[[Any, Outcome], None]] = {
     "upstream.json_path_equals": _paths,
     "upstream.content_match": _path_matches,
     "upstream.arguments_json_equals": _arguments,
+    "upstream.nested_json_equals": _nested,
     "upstream.tools_unchanged": _tools,
     "upstream.framing_valid": _seen_framed,
     "upstream.hop_by_hop_headers_absent": _no_hops,

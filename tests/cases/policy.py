@@ -56,8 +56,10 @@ def _guardrail(made: Setup, intent: Intent, rule: dict[str, Any]) -> dict[str, A
 def _redact(made: Setup, intent: Intent, position: int) -> None:
     """Rules that redact in the same places are one guardrail, whose findings do not cut into each other."""
     rule = intent["rule"]
-    pattern = {"name": rule["replace"].strip("[]"), "regex": rule["regex"]}
-    whole = _guardrail(made, intent, {"name": rule["name"], "patterns": [pattern], "replacement": "[{name}]"})
+    pattern = {"name": rule["replace"].strip("[]"), "regex": rule.get("regex") or _under_key(rule["json_key"])}
+    looks = {"decode": ["json"]} if "json_key" in rule else {}
+    wanted = {"name": rule["name"], "patterns": [pattern], "replacement": "[{name}]", **looks}
+    whole = _guardrail(made, intent, wanted)
     match made.policy["guardrails"]:
         case [*_, {"action": "redact", "on": on, "patterns": patterns}, _] if on == whole["on"]:
             patterns.append(pattern)
@@ -71,9 +73,16 @@ def _block(made: Setup, intent: Intent, position: int) -> None:
         rule["words"] = [{**words, "ignore_case": True} if intent.get("case_insensitive") else words]
     if regex := intent.get("regex"):
         rule["patterns"] = [{"name": "pattern", "regex": regex}]
+    if "normalize" in intent:
+        rule["normalize"] = [word for word in intent["normalize"].split("+") if word != "casefold"]
+        rule["words"] = [{**words, "ignore_case": True} for words in rule["words"]]
     if "ends" in intent:
         rule["on_block"] = intent["ends"]
     _guardrail(made, intent, rule)
+
+
+def _under_key(key: str) -> str:
+    return rf'"{key}"\s*:\s*"(?P<value>[^"]+)"'
 
 
 def _auth(made: Setup, intent: Intent, position: int) -> None:

@@ -113,6 +113,12 @@ def _blocked_prompt(case: Case) -> None:
     case["expect"]["upstream"] = {"calls": 0}
 
 
+def _family(case: Case) -> None:
+    """Joiners that a person does not see as hiding anything."""
+    case["input"]["json"]["messages"][0]["content"] = "family 👩‍👩‍👧 plan"
+    case["expect"] = {"client": {"status": 200}, "upstream": {"calls": 1, "bytes_equal_input": True}}
+
+
 def _coding(name: str) -> Change:
     def change(case: Case) -> None:
         case["setup"]["upstream"][0]["compress"] = name
@@ -223,6 +229,7 @@ NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
         "stream:true": _blocked_stream,
         "block on prompt: response body and headers do not contain the keyword": _blocked_prompt,
     },
+    "B11": {"control: 'family 👩‍👩‍👧 plan' passes and reaches upstream byte-identical": _family},
     "G01": {
         "br": _coding("br"),
         "deflate": _coding("deflate"),

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from sidecar.text.jsontext import JsonScrubber
 from sidecar.text.matcher import Shape
 from sidecar.text.rules import Ruleset
+from sidecar.text.views import Lens
 
 from .rulegen import ALPHABET, rulesets
 from .test_scrubber import MANY, said
+from .test_views import encoded, lenses
 
 RULES = Ruleset([Shape.of("pw", r"PASSWORD=\S+"), Shape.of("card", r"\d{16}"), Shape.of("cust", 'O"B \\\\ S')])
 
@@ -73,3 +75,27 @@ def test_json_stays_json_for_every_cut(rules: Ruleset, value: object, ascii_only
     whole = scrubbed(text, rules=rules)
     assert scrubbed(text, size, rules) == whole
     json.loads(whole)
+
+
+folded = st.recursive(
+    st.one_of(encoded, st.integers()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["a", "b1"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@MANY
+@given(rulesets(), lenses, folded, st.booleans(), st.integers(1, 9))
+def test_json_under_a_lens_stays_json_for_every_cut(
+    rules: Ruleset, lens: Lens, value: object, ascii_only: bool, size: int
+) -> None:
+    text = json.dumps([value], ensure_ascii=ascii_only)
+    results = set()
+    for step in (size, len(text)):
+        scrubber = JsonScrubber(rules, lens=lens)
+        ops = [op for at in range(0, len(text), step) for op in scrubber.feed(text[at : at + step])]
+        results.add(said([*ops, *scrubber.finish()]))
+    (result,) = results
+    json.loads(result)
