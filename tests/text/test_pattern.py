@@ -49,7 +49,9 @@ def test_what_is_rendered_matches_the_same(source: str, text: str) -> None:
 @example("a{0,20}b", "aaaa")
 def test_the_beginnings_are_those_of_a_partial_match(source: str, text: str) -> None:
     grows = compiled(rf"(?:{prefixes(parse(source))})\z").at(text.encode(), 0) is not None
-    partial = reference.fullmatch(f"(?a:{source})", text, partial=True, flags=reference.VERSION0)
+    # Laziness changes no beginning, but the other engine takes `a111` for one of `a1{1,2}?a`.
+    greedy = source.replace("+?", "+").replace("}?", "}")
+    partial = reference.fullmatch(greedy, text, partial=True, flags=reference.VERSION0 | reference.ASCII)
     assert grows == (partial is not None)
 
 
