@@ -1,10 +1,9 @@
 """`guardrails`: looks for secrets, personal data and words in every text of a call, and acts on what it finds."""
 
-import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -26,7 +25,8 @@ from ..text.pseudonyms import found_in, placeholders
 from ..text.rules import DEFAULT_MAX_HOLD, Options, Ruleset
 from ..text.scrubber import Hit, Op
 from ..text.scrubber import Replace as ReplaceWith
-from ..text.views import Lens
+from ..text.standins import hashed, masked
+from ..text.views import Lens, Watcher
 
 MAX_WORD = 256
 DEFAULT_REPLACEMENT = "[REDACTED:{name}]"
@@ -256,19 +256,6 @@ class Guardrail:
         return Finding(self.name, hit.name, surface, hit.start, hit.end)
 
 
-class Watcher(Protocol):
-    """What a Lens's looks and JsonScrubber have in common."""
-
-    @property
-    def hits(self) -> list[Hit]: ...
-    @property
-    def found(self) -> str | None: ...
-    @property
-    def overflowed(self) -> str | None: ...
-    def feed(self, text: str) -> list[Op]: ...
-    def finish(self) -> list[Op]: ...
-
-
 class GuardrailVisit(Visit):
     """One call's lanes under one rule. A lane that the rule does not look at has no watcher."""
 
@@ -409,20 +396,3 @@ class GuardrailVisit(Visit):
     def _failure(self, surface: Surface) -> Block:
         name = self._rail.name
         return Block(name, surface, (Finding(name, "failed", surface),), failed=True)
-
-
-# A shorter value keeps nothing: four of its characters would be half of it.
-_SHORTEST_MASKED = 9
-_KEPT = 4
-
-
-def masked(value: str) -> str:
-    """Asterisks for all but the last four characters."""
-    kept = _KEPT if len(value) >= _SHORTEST_MASKED else 0
-    return "*" * (len(value) - kept) + value[len(value) - kept :]
-
-
-def hashed(key: bytes, tenant: str, name: str, value: str) -> str:
-    """`[HASH:name:16 hex digits]`: HMAC-SHA256 under the policy's key, apart for each tenant (RFC 2104)."""
-    message = "\0".join((tenant, name, value)).encode("utf-8", "surrogatepass")
-    return f"[HASH:{name}:{hmac.digest(key, message, 'sha256').hex()[:16]}]"

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from sidecar.stages.guardrails import hashed, masked
 from sidecar.stores.sessions import Sessions
 from sidecar.text.pseudonyms import Disguise, Pseudonyms, canonical, label
+from sidecar.text.standins import hashed, masked
 
 from .talk import Call, arguments, chain, content
 

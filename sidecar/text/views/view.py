@@ -6,8 +6,8 @@ from ..scrubber import Hit, Op, is_high, paired
 from .spelling import Spelling, Unit
 
 
-class Look(Protocol):
-    """What Scrubber, View and Views have in common."""
+class Watcher(Protocol):
+    """What watches a running text: Scrubber, JsonScrubber, View and Views."""
 
     @property
     def hits(self) -> list[Hit]: ...
@@ -17,10 +17,15 @@ class Look(Protocol):
     def overflowed(self) -> str | None: ...
     @property
     def held(self) -> int: ...
-    @property
-    def length(self) -> int: ...
     def feed(self, text: str) -> list[Op]: ...
     def finish(self) -> list[Op]: ...
+
+
+class Look(Watcher, Protocol):
+    """A watcher that can stand inside another: it tells how many characters it has decided."""
+
+    @property
+    def length(self) -> int: ...
 
 
 class Transform(Protocol):
