@@ -110,10 +110,18 @@ def digest(key: str) -> str:
     return f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
 
 
+def _vault(made: Setup, intent: Intent, position: int) -> None:
+    """Whatever is taken out of a request is put back wherever the reply has it."""
+    rule = intent["rule"]
+    pattern = {"name": rule["name"], "regex": rule["regex"]}
+    _guardrail(made, {**intent, "action": "pseudonymize"}, {"name": rule["name"], "patterns": [pattern]})
+
+
 INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
     "redact": _redact,
     "block": _block,
     "auth": _auth,
     "log": _log,
     "timeout": _timeout,
+    "vault": _vault,
 }

@@ -230,6 +230,16 @@ NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
         "block on prompt: response body and headers do not contain the keyword": _blocked_prompt,
     },
     "B11": {"control: 'family 👩‍👩‍👧 plan' passes and reaches upstream byte-identical": _family},
+    "B21": {
+        "stream, placeholder cut at every byte over argument deltas": ByHand(
+            "test_restore.py::test_tool_arguments_streamed"
+        ),
+    },
+    "B23": {
+        "a client text that already contains the placeholder string of s1 sent in session s2 is not restored": ByHand(
+            "test_restore.py::test_another_session"
+        ),
+    },
     "G01": {
         "br": _coding("br"),
         "deflate": _coding("deflate"),
