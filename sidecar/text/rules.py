@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .engine import Program, ProgramSet
-from .matcher import Matcher, Shape, floor
+from .matcher import Matcher, Shape, after, floor
 from .pattern import Node, opening, prefixes, render, widths
 
 # Bytes of a lane that may wait for a match to be decided, and bytes that a decided one may go on to swallow.
@@ -63,6 +63,29 @@ class Ruleset:
         node = matcher.node if self.is_short(matcher) else opening(matcher.node, self.options.max_hold)
         return render(node, wide=_LOOSE)
 
+    def could_overflow(self, text: bytes) -> bool:
+        """False when nothing in the text stays the beginning of a match for as long as `max_hold` bytes."""
+        return any(self._overflows(matcher, begins, text) for matcher, begins in self._long_matchers)
+
+    @cached_property
+    def _long_matchers(self) -> list[tuple[Matcher, Program]]:
+        """Those that can overflow, each with what any text begins with in which it does."""
+        long = [matcher for matcher in self.matchers if not self.is_short(matcher)]
+        return [(matcher, Program(render(opening(matcher.node, self.options.max_hold)))) for matcher in long]
+
+    def _overflows(self, matcher: Matcher, begins: Program, text: bytes) -> bool:
+        at = 0
+        while (span := begins.search(text, at)) is not None:
+            start = span[0]
+            limit = floor(text, start + self.options.max_hold)
+            low = max(0, start - CONTEXT)
+            if span[0] == span[1]:  # it begins with anything at all
+                return True
+            if limit <= len(text) and matcher.reach(text[low:limit], start - low) + low >= limit:
+                return True
+            at = after(text, start)
+        return False
+
     def warm(self) -> None:
         """Builds what ordinary text needs of the automata."""
         text = _WARM_UP.encode()
@@ -72,6 +95,7 @@ class Ruleset:
         self.maybe(text, 0)
         self.matching(text)
         self.beginning(text)
+        self.could_overflow(text)
 
     def maybe(self, text: bytes, start: int) -> bool:
         """False when no match begins at `start` or later, and nothing overflows."""

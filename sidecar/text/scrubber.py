@@ -365,6 +365,42 @@ def scrub(rules: Ruleset, text: str, replace: Replace | None = None) -> tuple[st
     data = text.encode("utf-8", "surrogatepass")
     if not rules.maybe(data, 0):
         return text, [], False
+    if len(data) > rules.options.max_hold and not rules.could_overflow(data):
+        return *_put_together(rules, data, _spans(rules, data), replace), False
     scrubber = Scrubber(rules, replace)
     ops = [*scrubber.feed(text), *scrubber.finish()]
     return "".join(op.text for op in ops), scrubber.hits, scrubber.overflowed is not None
+
+
+def _spans(rules: Ruleset, data: bytes) -> list[_Match]:
+    """What is found in a long text in which nothing overflows: there the definition needs no cuts to be followed."""
+    found: list[_Match] = []
+    for index in rules.matching(data):
+        start = 0
+        while (match := rules.matchers[index].find(data, start, len(data))) is not None:
+            found.append(_Match(match.value_start, index, match.value_end))
+            start = match.end
+    found.sort(key=_Match.precedence)
+    spans: list[_Match] = []
+    for match_ in found:
+        if spans and match_.start < spans[-1].end:
+            spans[-1] = spans[-1]._replace(end=max(spans[-1].end, match_.end))
+        else:
+            spans.append(match_)
+    return spans
+
+
+def _put_together(rules: Ruleset, data: bytes, spans: list[_Match], replace: Replace | None) -> tuple[str, list[Hit]]:
+    said: list[str] = []
+    hits: list[Hit] = []
+    at, chars = 0, 0
+    for span in spans:
+        kept = data[at : span.start].decode("utf-8", "surrogatepass")
+        value = data[span.start : span.end].decode("utf-8", "surrogatepass")
+        name = rules.matchers[span.matcher].name
+        start = chars + len(kept)
+        at, chars = span.end, start + len(value)
+        hits.append(Hit(name, start, chars))
+        said += (kept, replace(name, value) if replace else rules.replacements[span.matcher])
+    said.append(data[at:].decode("utf-8", "surrogatepass"))
+    return "".join(said), hits
