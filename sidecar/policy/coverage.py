@@ -7,7 +7,7 @@ streamed alike: there is one implementation of a rule, and a buffered reply is a
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.surface import EVERYWHERE, Kind, Surface
+from ..core.surface import Surface
 from ..stages.guardrails import GuardrailConfig
 from ..wire import chat
 
@@ -31,12 +31,10 @@ class Row:
 
 
 def rows(rules: Sequence[GuardrailConfig]) -> Iterator[Row]:
-    for surface in chat.SURFACES:
-        yield Row(surface, tuple(rule.mode if surface.kind in watched(rule) else "off" for rule in rules))
-
-
-def watched(rule: GuardrailConfig) -> frozenset[Kind]:
-    return EVERYWHERE if rule.on is None else frozenset(map(Kind, rule.on))
+    for surface in chat.REQUEST_SURFACES:
+        yield Row(surface, tuple(rule.mode if surface.kind in rule.kinds() else "off" for rule in rules))
+    for surface in chat.REPLY_SURFACES:
+        yield Row(surface, tuple(rule.mode if surface.kind in rule.reply_kinds() else "off" for rule in rules))
 
 
 def table(rules: Sequence[GuardrailConfig]) -> Iterator[str]:

@@ -20,13 +20,14 @@ from ..text.pseudonyms import Disguise
 from ..upstream.connection import Reply
 from ..upstream.targets import Target
 from ..wire import chat, jsondoc, sse
-from ..wire.coding import Decoder, UnknownCoding, acceptable, decoder
+from ..wire.coding import Decoder, acceptable
 from ..wire.errors import openai_error_event
 from ..wire.stream import ReplyStream, Wire, edit_reply, through
 from .door import Handler, Hop
 from .headers import Headers, framing, joined, value_of
 from .identity import session_of
 from .masking import KeyMask
+from .relay import decoded, undoing
 
 # A reply is read whole to be looked at; one larger than this is not a chat completion.
 MAX_REPLY = 64 << 20
@@ -124,14 +125,8 @@ async def _body(hop: Hop) -> _Body:
     limit = hop.in_force.snapshot.server.max_body
     raw = await hop.body(limit)
     coding = joined(hop.headers, b"content-encoding")
-    if coding is None:
-        return _Body(raw, _parsed(raw), was_coded=False)
-    try:
-        undo = decoder(coding.decode("latin-1"), limit, broken=InvalidRequest)
-    except UnknownCoding as error:
-        raise InvalidRequest(str(error)) from None
-    raw = undo.feed(raw) + undo.finish()
-    return _Body(raw, _parsed(raw), was_coded=True)
+    plain = raw if coding is None else decoded(raw, coding, limit)
+    return _Body(plain, _parsed(plain), was_coded=coding is not None)
 
 
 def _disguise(hop: Hop, chain: Chain, document: dict[str, Any]) -> core.Disguise:
@@ -214,9 +209,9 @@ class _Exchange:
         if mask is not None:
             headers = mask.headers(headers)
         if (value_of(headers, b"content-type") or b"").lower().startswith(b"text/event-stream") and reply.status < 400:
-            await self._stream(reply, headers, _undoing(headers), mask)
+            await self._stream(reply, headers, undoing(headers), mask)
         else:
-            await self._whole(reply, headers, _undoing(headers, MAX_REPLY), mask)
+            await self._whole(reply, headers, undoing(headers, MAX_REPLY), mask)
 
     def _decided(self) -> Headers:
         """What was decided so far, as a header."""
@@ -371,14 +366,3 @@ def _readable(headers: Headers) -> Headers:
 def _is_wide(text: bytes) -> bool:
     """UTF-16 or UTF-32, which JSON readers tell by the same signs. What is said in it, no rule would see."""
     return text.startswith(_WIDE_MARKS) or 0 in text[:4]
-
-
-def _undoing(headers: Headers, limit: int | None = None) -> Decoder | None:
-    """What undoes a reply's content coding, up to `limit` bytes."""
-    coding = joined(headers, b"content-encoding")
-    if coding is None:
-        return None
-    try:
-        return decoder(coding.decode("latin-1"), limit, too_large=UpstreamBroken)
-    except UnknownCoding:
-        raise UpstreamBroken("The provider's reply has a content coding that was not asked for.") from None

@@ -79,7 +79,7 @@ async def _route_by_model(hop: Hop) -> tuple[Provider, Reply]:
     limit = hop.in_force.snapshot.server.max_body
     raw = await hop.body(limit)
     coding = joined(hop.headers, b"content-encoding")
-    plain = _decoded(raw, coding, limit) if coding else raw
+    plain = decoded(raw, coding, limit) if coding else raw
     target, body = _placed(hop, plain)
     provider = target.provider if target else hop.in_force.routes.default
     headers = hop.request_headers(provider)
@@ -90,7 +90,8 @@ async def _route_by_model(hop: Hop) -> tuple[Provider, Reply]:
     return provider, await hop.send(provider, headers + framing(len(body), declared=True), body)
 
 
-def _decoded(raw: bytes, coding: bytes, limit: int) -> bytes:
+def decoded(raw: bytes, coding: bytes, limit: int) -> bytes:
+    """A request's body without its content coding. Raises InvalidRequest and PayloadTooLarge."""
     try:
         undo = decoder(coding.decode("latin-1"), limit, broken=InvalidRequest)
     except UnknownCoding as error:
@@ -149,11 +150,18 @@ async def _pass_down_masked(hop: Hop, reply: Reply, headers: Headers, mask: KeyM
 
 def _uncoded(hop: Hop, headers: Headers) -> tuple[Decoder | None, Headers]:
     """A provider that compresses unasked: what we must look into goes down plain."""
-    coding = joined(headers, b"content-encoding")
-    if coding is None or hop.method == "HEAD":
+    undo = undoing(headers) if hop.method != "HEAD" else None
+    if undo is None:
         return None, headers
+    return undo, [h for h in headers if h[0] not in (b"content-encoding", b"content-length")]
+
+
+def undoing(headers: Headers, limit: int | None = None) -> Decoder | None:
+    """What undoes a reply's content coding, up to `limit` bytes."""
+    coding = joined(headers, b"content-encoding")
+    if coding is None:
+        return None
     try:
-        undo = decoder(coding.decode("latin-1"))
+        return decoder(coding.decode("latin-1"), limit, too_large=UpstreamBroken)
     except UnknownCoding:
         raise UpstreamBroken("The provider's reply has a content coding that was not asked for.") from None
-    return undo, [h for h in headers if h[0] not in (b"content-encoding", b"content-length")]

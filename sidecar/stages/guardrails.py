@@ -160,6 +160,14 @@ class GuardrailConfig(Strict):
         lens = self.lens()
         return [lens.shape(shape) for shape in found]
 
+    def kinds(self) -> frozenset[Kind]:
+        """Where it looks in requests."""
+        return EVERYWHERE if self.on is None else frozenset(map(Kind, self.on))
+
+    def reply_kinds(self) -> frozenset[Kind]:
+        """Where it looks in replies. What the model says there goes to the client: only requests are disguised."""
+        return frozenset() if self.action == "pseudonymize" else self.kinds()
+
     def lens(self) -> Lens:
         return Lens(self.normalize, [kind for kind in self.decode if kind != "base64"], base64="base64" in self.decode)
 
@@ -208,7 +216,6 @@ class Guardrail:
             skips_overflow=config.on_overflow == "pass",
             skips_failing=config.on_error == "pass",
         )
-        kinds = EVERYWHERE if config.on is None else frozenset(map(Kind, config.on))
         rules = Ruleset(config.shapes(), options)
         rules.warm()
         lens = config.lens()
@@ -217,9 +224,8 @@ class Guardrail:
             name=config.name,
             rules=rules,
             lens=lens,
-            places=Places(kinds),
-            # What the model says in a reply goes to the client, who is to see it: only requests are disguised.
-            reply_places=Places(frozenset() if config.action == "pseudonymize" else kinds),
+            places=Places(config.kinds()),
+            reply_places=Places(config.reply_kinds()),
             action=config.action,
             message=config.message,
             blocks_on_overflow=config.on_overflow == "block",

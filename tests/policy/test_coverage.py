@@ -21,6 +21,12 @@ def test_a_rule_looks_where_it_says_and_in_its_mode() -> None:
     assert {row.surface.kind for row in found if row.modes[1] == "enforce"} == {Kind.REPLY}
 
 
+def test_a_disguise_looks_at_requests_alone() -> None:
+    seen = {row.surface for row in rows([rule(action="pseudonymize")]) if row.modes == ("enforce",)}
+    assert seen
+    assert seen.isdisjoint(chat.REPLY_SURFACES)
+
+
 def test_every_place_of_the_wire_module_is_in_the_table() -> None:
     known = {value for value in vars(chat).values() if isinstance(value, Surface)}
     known.update(*(value.values() for value in (chat.REQUEST_CONTENT, chat.REQUEST_NAME)))
