@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8080
 
-.PHONY: run test check bench bench-scan fuzz conformance lock clean
+.PHONY: run test check bench bench-scan fuzz conformance leakbench lock clean
 
 run: $(VENV)/ready
 	$(BIN)/sidecar demo --port $(PORT)
@@ -27,11 +27,15 @@ bench-scan: $(VENV)/ready
 
 # The nightly size of the property tests: 50,000 random streams and more.
 fuzz: $(VENV)/ready
-	FUZZ=1 $(BIN)/python -m pytest -n 2 tests/text tests/wire tests/test_streams_property.py
+	FUZZ=1 $(BIN)/python -m pytest -n 2 tests/text tests/wire tests/stores tests/test_streams_property.py
 
 # The official client's own 6,163 tests, direct and through the sidecar.
 conformance: $(VENV)/ready
 	$(BIN)/python -m tests.conformance
+
+# A black box that looks for personal data and keys on both sides of the sidecar: every value cut at every place.
+leakbench: $(VENV)/ready
+	$(BIN)/python -m tests.leakbench
 
 $(VENV)/ready: requirements-dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -87,7 +87,7 @@ def bench(plan: Plan, policy: Path, wanted: set[str] | None, cores: Cores, *, in
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("all", "micro"), default="all")
+    parser.add_argument("what", nargs="?", choices=("all", "micro", "ledger"), default="all")
     parser.add_argument("--quick", action="store_true", help="under a minute, for development")
     parser.add_argument("--rounds", type=int, help="how many rounds (5; quick: 2)")
     parser.add_argument("--only", help="subjects to start beside direct, with commas: nginx,sidecar default")
@@ -134,6 +134,17 @@ def run_micro(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_ledger() -> int:
+    """The ledger alone, on each kind of store."""
+    from bench import ledger
+
+    cores = Cores.choose()
+    pin(cores.subject)
+    show_facts(cores)
+    print(ledger.report())
+    return 0
+
+
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     # As an exception, so that every started process is ended on the way out.
     sys.exit(128 + number)
@@ -143,7 +154,13 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _stop)
     options = parse(arguments)
     WORK.mkdir(parents=True, exist_ok=True)
-    return run_micro(options) if options.what == "micro" else run_all(options)
+    match options.what:
+        case "micro":
+            return run_micro(options)
+        case "ledger":
+            return run_ledger()
+        case _:
+            return run_all(options)
 
 
 if __name__ == "__main__":

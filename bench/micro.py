@@ -1,5 +1,7 @@
-"""The policy's rules alone, on English prose: how much text a stream holds back, and what a delta costs."""
+"""The stages alone: how much of English prose the policy's rules hold back in a stream, what a delta costs, and what
+budgets add to an exchange."""
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -8,16 +10,34 @@ from statistics import median
 
 from bench.prose import PROSE
 from bench.table import render
+from sidecar.core.chain import Chain
+from sidecar.core.events import Began, Used
+from sidecar.core.exchange import Exchange, Request
+from sidecar.core.usage import Usage
 from sidecar.errors import PolicyError
 from sidecar.policy.load import load
+from sidecar.stages import build
+from sidecar.stages.budgets import BudgetConfig
 from sidecar.stages.guardrails import Guardrail
+from sidecar.stages.scrub import ScrubConfig
+from sidecar.stores.accounts import Accounts
+from sidecar.stores.ledger_memory import MemoryLedger
 from sidecar.text.rules import Ruleset
 from sidecar.text.scrubber import Scrubber, scrub
+from sidecar.wire import chat
+from sidecar.wire.stream import edit_reply
 
 # Models send about four characters at a time.
 _DELTA = 4
 _REPEATS = 40
 _WHOLE_REPEATS = 400
+_EXCHANGES = 5_000
+# What a team has: a run's calls and tokens, a tenant's tokens of a day, everybody's pace.
+_BUDGETS = (
+    {"name": "run", "scope": "run", "calls": 10**9, "tokens": 10**12},
+    {"name": "day", "scope": "tenant", "tokens": 10**15, "window": "1d"},
+    {"name": "pace", "scope": "all", "requests_per_minute": 10**9},
+)
 # A policy needs a provider; nothing is sent to this one.
 _NOWHERE = "http://127.0.0.1/v1"
 
@@ -64,8 +84,45 @@ def _row(name: str, rules: Sequence[Ruleset]) -> tuple[str, ...]:
     return (name, *map(str, marks), *(f"{cost:.1f}" for cost in costs))
 
 
+def _micros_per_exchange(chain: Chain) -> float:
+    """CPU of one chat completion of a kilobyte through the stages, its wire and its network left out."""
+    accounts = Accounts(MemoryLedger(time.time), time.time, print)
+    texts = [PROSE[:1024]]
+
+    async def run() -> float:
+        began = time.process_time()
+        for number in range(_EXCHANGES):
+            document = {"model": "m", "max_tokens": 500, "messages": [{"role": "user", "content": texts[0]}]}
+            call = chain.open(Exchange(f"req_{number}", "chat", accounts=accounts, now=time.time))
+            await call.request(Request(document, chat.request_slots(document), "m"))
+            for event in (Began(200), Used(Usage(260, 80))):
+                call.feed(event)
+            edit_reply(chat, call, {"choices": [{"index": 0, "message": {"content": texts[0]}}]})
+            if call.owes:
+                await call.done("completed")
+        return (time.process_time() - began) * 1e6 / _EXCHANGES
+
+    return asyncio.run(run())
+
+
+def budgets() -> str:
+    """A table: an exchange without budgets, and with them in memory. `python -m bench ledger` has the other stores."""
+    configs = [BudgetConfig.model_validate(budget) for budget in _BUDGETS]
+    chains = {"none": Chain.of(build([], ScrubConfig())), "three": Chain.of(build([], ScrubConfig(), configs))}
+    rounds = {name: min(_micros_per_exchange(chain) for _ in range(_ROUNDS)) for name, chain in chains.items()}
+    rows = [(name, f"{cost:.1f}", f"{cost - rounds['none']:.1f}") for name, cost in rounds.items()]
+    return render("An exchange through the stages", ("budgets", "µs", "more than none"), rows)
+
+
+_ROUNDS = 5
+
+
 def report(policy: Path) -> str:
-    """A table with a row for each rule and one for all together."""
+    """The tables: of the policy's rules, with a row for each and one for all together, and of budgets."""
+    return f"{_rules(policy)}\n\n{budgets()}"
+
+
+def _rules(policy: Path) -> str:
     try:
         found = rulesets(policy)
     except PolicyError as faults:

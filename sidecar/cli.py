@@ -6,8 +6,10 @@
     schema     print the policy's JSON Schema, or its reference
     scan       say where files hold secrets or personal data
     detectors  list what can be detected
+    budgets    ask a running sidecar what is spent, reset it, top it up
 
-Exit codes: 0 fine, 1 a policy has faults or a scan finds something, 2 wrong usage or a file that cannot be read.
+Exit codes: 0 fine, 1 a policy has faults, a scan finds something or a sidecar refuses, 2 wrong usage, a file that
+cannot be read or a sidecar that cannot be reached.
 """
 
 import argparse
@@ -40,7 +42,8 @@ def _check(options: argparse.Namespace) -> int:
     from .policy.check import as_json, check, human
 
     reports = [check(path, os.environ) for path in options.files]
-    print(as_json(reports) if options.format == "json" else "\n".join(map(human, reports)))
+    told = (human(report, coverage=options.coverage) for report in reports)
+    print(as_json(reports) if options.format == "json" else "\n".join(told))
     return max(report.code for report in reports)
 
 
@@ -80,6 +83,12 @@ def _detectors(options: argparse.Namespace) -> int:
     return 0
 
 
+def _budgets(options: argparse.Namespace) -> int:
+    from .budgets_cli import run
+
+    return run(options)
+
+
 def _number(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
@@ -105,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_schema(commands.add_parser("schema", help="print the policy's JSON Schema, or its reference"))
     _add_scan(commands.add_parser("scan", help="say where files hold secrets or personal data"))
     _add_detectors(commands.add_parser("detectors", help="list what can be detected"))
+    _add_budgets(commands.add_parser("budgets", help="ask a running sidecar what is spent, reset it, top it up"))
     return parser
 
 
@@ -148,6 +158,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=_check)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a policy file, or a folder of them")
     parser.add_argument("--format", choices=("human", "json"), default="human", help="default %(default)s")
+    parser.add_argument("--coverage", action="store_true", help="show every single place that each rule sees")
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
@@ -182,6 +193,38 @@ def _add_detectors(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(handler=_detectors)
     parser.add_argument("names", nargs="*", metavar="NAME", help="packs or detectors (default: all)")
     parser.add_argument("--format", choices=("table", "json", "markdown"), default="table", help="default %(default)s")
+
+
+def _add_budgets(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(handler=_budgets, work="show")
+    _add_where(parser)
+    parser.add_argument("--budget", metavar="NAME", help="only this budget")
+    work = parser.add_subparsers(metavar="WORK")
+    _add_whose(work.add_parser("reset", help="what is spent becomes nought"), "reset", "+")
+    top_up = work.add_parser("top-up", help="lets more be spent in the window that is open")
+    _add_whose(top_up, "top-up", 1)
+    top_up.add_argument("--unit", required=True, help="as the table shows it, such as tokens or cost")
+    top_up.add_argument("--amount", required=True, help="a whole number; for cost a decimal such as 2.50")
+
+
+def _add_where(parser: argparse.ArgumentParser, *, again: bool = False) -> None:
+    """`again`: after a word of work, where what was said before it must not be forgotten."""
+
+    def default(value: str | bool | None) -> str | bool | None:
+        return argparse.SUPPRESS if again else value
+
+    url = f"http://{HOST}:{PORT}"
+    parser.add_argument("--url", default=default(url), help=f"the running sidecar (default {url})")
+    parser.add_argument("--key", default=default(None), help="an admin's or a tenant's key (SIDECAR_ADMIN_KEY)")
+    parser.add_argument("--json", action="store_true", default=default(False), help="print JSON")
+
+
+def _add_whose(parser: argparse.ArgumentParser, work: str, count: str | int) -> None:
+    parser.set_defaults(work=work)
+    parser.add_argument("names", nargs=count, metavar="NAME", help="a budget, or an account as --json shows it")
+    parser.add_argument("--who", help="whose, as the table's column WHO shows it")
+    parser.add_argument("--tenant", help="the tenant of that run, session, agent or key (default: default)")
+    _add_where(parser, again=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

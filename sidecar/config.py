@@ -55,3 +55,11 @@ Size = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer", "exclusiveMinimum": 0}]}),
 ]
 """Bytes; written as a number or with a unit: 20MB, 64KiB."""
+
+
+_SPANS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def span(seconds: int) -> str:
+    """Whole seconds as a policy writes them: 1d."""
+    return next(f"{seconds // size}{name}" for size, name in _SPANS if seconds % size == 0)

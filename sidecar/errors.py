@@ -3,22 +3,31 @@
     SidecarError
     ├── PolicyError             the policy file cannot be used; carries every fault at once
     ├── PatternError            a pattern cannot be compiled; knows the offset of the fault
+    ├── StoreUnavailable        a ledger or vault cannot be opened, reached, read or written in time
     └── ExchangeError           becomes the client's answer: status, code, message, param
         ├── InvalidRequest      400 invalid_request, before anything is sent
         ├── Unauthorized        401 unauthorized
+        ├── ForeignOrigin       403 origin_not_allowed, in server.tunnel: a page of another origin opens a WebSocket
+        ├── Forbidden           403 forbidden: a tenant's key asks for what needs an admin's
         ├── ModelNotFound       404 model_not_found
+        ├── NoSuchBudget        404 not_found, under the sidecar's own paths
+        ├── BudgetExceeded      429 budget_exceeded, with retry-after when a window will reopen
+        ├── ModelUnpriced       422 model_unpriced: a budget counts money, and the model has no price
+        ├── StoreDown           503 store_unavailable: budgets cannot be read, and the policy denies in that case
         ├── PayloadTooLarge     413 payload_too_large
         ├── GuardrailTripped    400 guardrail_tripped
+        ├── Uninspected         403 uninspected: the policy denies what its rules cannot look into
         ├── Overloaded          503 overloaded, with retry-after
         ├── UpstreamUnreachable 502 upstream_unreachable
         ├── UpstreamBroken      502 upstream_broken: the reply ended early or cannot be read
-        └── UpstreamTimeout     504 upstream_timeout; knows the phase
+        ├── UpstreamTimeout     504 upstream_timeout; knows the phase
+        └── AllTargetsFailed    502 all_targets_failed, or the status of the last provider that answered
 
 They are translated into the called API's own shape at one boundary, the server's. No message ever carries
 matched text, a key, a URL with credentials or a traceback.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -63,12 +72,23 @@ class PatternError(SidecarError):
         super().__init__(message)
 
 
+class StoreUnavailable(SidecarError):
+    """What is kept between exchanges is out of reach. The message names the store's kind, never its credentials."""
+
+
 class ExchangeError(SidecarError):
     """Ends an exchange with an answer to the client. Subclasses fix status, code and type."""
 
     status = 500
     code = "internal_error"
     type = "sidecar_error"
+
+    # Whether asking again would get the same answer: clients are told not to.
+    final = False
+    # Why a run ends here, where it does: a limit's name.
+    stop_reason = ""
+    # More for the client's headers.
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def __init__(self, message: str, *, param: str | None = None, retry_after: int | None = None) -> None:
         self.message, self.param, self.retry_after = message, param, retry_after
@@ -83,8 +103,35 @@ class Unauthorized(ExchangeError):
     status, code, type = 401, "unauthorized", "invalid_request_error"
 
 
+class Forbidden(ExchangeError):
+    status, code, type = 403, "forbidden", "invalid_request_error"
+
+
+class NoSuchBudget(ExchangeError):
+    status, code, type = 404, "not_found", "invalid_request_error"
+
+
 class ModelNotFound(ExchangeError):
     status, code, type = 404, "model_not_found", "invalid_request_error"
+
+
+class BudgetExceeded(ExchangeError):
+    """`param` is the budget's name. Without `retry_after` waiting cannot help."""
+
+    status, code, type = 429, "budget_exceeded", "insufficient_quota"
+
+    def __init__(self, message: str, *, param: str, stop_reason: str, retry_after: int | None = None) -> None:
+        super().__init__(message, param=param, retry_after=retry_after)
+        self.stop_reason, self.final = stop_reason, retry_after is None
+
+
+class ModelUnpriced(ExchangeError):
+    status, code, type = 422, "model_unpriced", "invalid_request_error"
+    final = True
+
+
+class StoreDown(ExchangeError):
+    status, code, type = 503, "store_unavailable", "server_error"
 
 
 class PayloadTooLarge(ExchangeError):
@@ -95,6 +142,14 @@ class GuardrailTripped(ExchangeError):
     """`param` is the surface; the message names the rule and never the match."""
 
     status, code, type = 400, "guardrail_tripped", "invalid_request_error"
+    final = True
+    stop_reason = "guardrail"
+
+
+class Uninspected(ExchangeError):
+    """`param` is the field, or None for a whole endpoint."""
+
+    status, code, type = 403, "uninspected", "invalid_request_error"
 
 
 class Overloaded(ExchangeError):
@@ -117,3 +172,24 @@ class UpstreamTimeout(ExchangeError):
     def __init__(self, phase: str, seconds: float) -> None:
         self.phase = phase
         super().__init__(f"The provider did not answer in time ({phase} limit of {seconds:g} s).")
+
+
+class AllTargetsFailed(ExchangeError):
+    """Several attempts were made and none succeeded.
+
+    `attempts` says of each in turn its target, class, status (where there was a reply), ms and wait_ms: names and
+    numbers only.
+    """
+
+    status, code, type = 502, "all_targets_failed", "server_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        attempts: Sequence[Mapping[str, str | int]],
+        status: int = 502,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.status, self.attempts = status, tuple(attempts)

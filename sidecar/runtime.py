@@ -12,13 +12,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .errors import Fault, PolicyError
+from .errors import Fault, PolicyError, StoreUnavailable
 from .policy.load import load
 from .policy.snapshot import Snapshot
+from .stores.accounts import Accounts
+from .stores.ledger import open_ledger
 from .stores.sessions import Sessions
 from .telemetry.logline import LogLine
+from .upstream.breaker import Health, Told
+from .upstream.classify import Failure
 from .upstream.client import Client
 from .upstream.proxies import proxy_for
+from .upstream.resilience import Plan, ResilienceConfig
 from .upstream.routing import Routes
 
 # How often the policy's files are looked at.
@@ -34,6 +39,14 @@ class InForce:
     snapshot: Snapshot
     routes: Routes
     clients: Mapping[str, Client]
+    health: Health
+    """Of each target, shared by all exchanges; a policy with the same `resilience` takes it over."""
+    words: Mapping[str, Failure]
+    """The policy's own words for kinds of failures."""
+
+    @property
+    def plan(self) -> Plan:
+        return self.snapshot.plan
 
 
 @dataclass(slots=True)
@@ -52,11 +65,16 @@ class Runtime:
     fault: str = ""
     """Why the last reload failed; empty when the newest policy is in force."""
     log: LogLine | None = None
+    accounts: Accounts | None = None
+    """What budgets are reserved from; None while no policy has any."""
     sessions: Sessions = field(default_factory=lambda: Sessions(time.monotonic))
     _now: InForce | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _wish: asyncio.Event = field(default_factory=asyncio.Event)
     _poller: asyncio.Task[None] | None = None
+    _store: str = ""
+    _keeper: asyncio.Task[None] | None = None
+    _later: set[asyncio.Task[None]] = field(default_factory=set)
     _prefix: str = field(default_factory=lambda: secrets.token_hex(5))
     _numbers: "count[int]" = field(default_factory=count)
 
@@ -87,6 +105,8 @@ class Runtime:
         if self._now is not None:
             for client in self._now.clients.values():
                 client.close()
+        if self.accounts is not None:
+            await self._put_away(self.accounts, self._keeper)
         if self.log is not None:
             self.log.close()
         _stderr().flush()
@@ -102,7 +122,7 @@ class Runtime:
         """Loads the policy again. On a fault the one in force stays; the fault is told once and kept in `fault`."""
         try:
             self._take_up(await asyncio.to_thread(load_policy, self.path, self.environ, self.upstream))
-        except (PolicyError, OSError) as error:
+        except (PolicyError, StoreUnavailable, OSError) as error:
             self._refuse(str(error))
             return False
         self.fault = ""
@@ -116,8 +136,11 @@ class Runtime:
 
     def _take_up(self, snapshot: Snapshot) -> None:
         before = self._now
+        self._open_accounts(snapshot)
         log = self._log_for(snapshot)
-        self._now = InForce(snapshot, Routes(snapshot.providers, snapshot.models), self._clients(snapshot))
+        routes = Routes(snapshot.providers, snapshot.models, snapshot.candidates)
+        resilience = snapshot.policy.resilience
+        self._now = InForce(snapshot, routes, self._clients(snapshot), self._health(resilience), resilience.words)
         if log is not self.log:
             old, self.log = self.log, log
             if old is not None:
@@ -125,6 +148,38 @@ class Runtime:
         for client in before.clients.values() if before else ():
             if client not in self._now.clients.values():
                 client.close()
+
+    def _health(self, resilience: ResilienceConfig) -> Health:
+        if self._now is not None and self._now.snapshot.policy.resilience == resilience:
+            return self._now.health
+        return Health(resilience.limits, resilience.retry_budget, self._tell_of)
+
+    def _tell_of(self, told: Told) -> None:
+        """A target is left out, or asked again."""
+        self.tell({"event": "target", **told._asdict(), "place": "/".join(told.place)})
+
+    def _open_accounts(self, snapshot: Snapshot) -> None:
+        """The ledger that the policy names. What began with another settles in that. Raises StoreUnavailable."""
+        url = snapshot.policy.store
+        if not snapshot.policy.budgets or (self.accounts is not None and url == self._store):
+            return
+        accounts = Accounts(open_ledger(url, time.time), time.time, self._warn, self.tell)
+        if self.accounts is not None:
+            self._later.add(task := asyncio.ensure_future(self._put_away(self.accounts, self._keeper)))
+            task.add_done_callback(self._later.discard)
+        self.accounts, self._store = accounts, url
+        self._keeper = asyncio.ensure_future(accounts.keep())
+
+    async def _put_away(self, accounts: Accounts, keeper: asyncio.Task[None] | None) -> None:
+        """Closes a ledger when what is open in it has been settled, or after as long as exchanges may drain."""
+        for _ in range(int(self.now.snapshot.server.drain * 10)):
+            if accounts.idle:
+                break
+            await asyncio.sleep(0.1)
+        if keeper is not None:
+            keeper.cancel()
+            await asyncio.wait([keeper])
+        await accounts.close()
 
     def _log_for(self, snapshot: Snapshot) -> LogLine | None:
         destination = snapshot.telemetry.log

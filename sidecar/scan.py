@@ -64,7 +64,7 @@ class Rule:
 
 def rules_of_detectors(names: Iterable[str]) -> list[Rule]:
     """One rule of all detectors named. Raises UnknownDetectorError."""
-    return [Rule("", Ruleset([Shape.of(d.name, d.regex, d.check) for d in resolve(names)]))]
+    return [Rule("", Ruleset([Shape.of(d.name, d.regex, d.check, is_ours=True) for d in resolve(names)]))]
 
 
 def rules_of_policy(path: Path, environ: Mapping[str, str]) -> list[Rule]:

@@ -151,7 +151,7 @@ def test_help_names_every_command_of_the_docstring(capsys: Captured) -> None:
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     documented = [line.split()[0] for line in (cli.__doc__ or "").splitlines() if line.startswith("    ")]
-    assert documented == ["serve", "demo", "check", "schema", "scan", "detectors"]
+    assert documented == ["serve", "demo", "check", "schema", "scan", "detectors", "budgets"]
     assert all(name in shown for name in documented)
 
 

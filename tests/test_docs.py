@@ -14,16 +14,21 @@ from sidecar.cli import _parser
 from sidecar.errors import ExchangeError
 from sidecar.policy.load import parse
 from sidecar.policy.overrides import RESERVED
-from sidecar.policy.schema import Policy
+from sidecar.policy.schema import InspectConfig, Policy
 from sidecar.policy.shape import leaves
-from sidecar.server import guarded, protocol
+from sidecar.runtime import Runtime
+from sidecar.server import admin, endpoints, protocol, replies, tunnel
+from sidecar.stages.budgets import HELD_TOOL_CALLS, BudgetConfig, TokensConfig, lines
 from sidecar.stages.guardrails import GuardrailConfig
+from sidecar.stores import accounts
+from sidecar.stores.ledger import RETENTION, Row
 from sidecar.telemetry import logline
 from sidecar.telemetry.record import Record
 from sidecar.text.detectors import PACKS
 from sidecar.text.rules import MAX_SWALLOW
 from sidecar.upstream import connection
-from sidecar.wire import jsondoc, sse
+from sidecar.wire import jsondoc, multipart, ndjson, sse
+from sidecar.wire.apis import APIS
 
 REPO = Path(__file__).resolve().parents[1]
 SOURCES = sorted((REPO / "sidecar").rglob("*.py"))
@@ -36,7 +41,8 @@ def page(name: str) -> str:
 
 
 HOW, OPERATING, GUARDRAILS, REFERENCE = map(page, ("how-it-works.md", "operating.md", "guardrails.md", "policy.md"))
-BY_HAND = "\n".join((README, HOW, OPERATING, GUARDRAILS))
+ENDPOINTS, BUDGETS = page("endpoints.md"), page("budgets.md")
+BY_HAND = "\n".join((README, HOW, OPERATING, GUARDRAILS, ENDPOINTS, BUDGETS, page("resilience.md")))
 
 
 def cells(text: str) -> set[str]:
@@ -104,6 +110,43 @@ def _words(shape: Any) -> Iterator[str]:
         yield from (inner,) if isinstance(inner, str) else _words(inner)
 
 
+def test_every_field_of_a_budget() -> None:
+    assert {*BudgetConfig.model_fields, *TokensConfig.model_fields} <= cells(BUDGETS)
+
+
+@pytest.mark.parametrize("field", ["scope", "on_exceed", "mode", "on_store_error"])
+def test_every_word_that_a_budget_takes(field: str) -> None:
+    info = BudgetConfig.model_fields[field]
+    assert [word for word in _words(info.annotation) if f"`{word}`" not in BUDGETS] == []
+
+
+def test_every_stop_reason_of_a_budget() -> None:
+    everything = {"calls": 1, "tokens": 1, "cost": "1", "tool_calls": 1, "concurrent": 1, "tokens_per_minute": 1}
+    budget = BudgetConfig.model_validate({"name": "b", **everything, "requests_per_minute": 1})
+    assert {line.stop_reason for line in lines(budget)} <= cells(BUDGETS) & set(re.findall(r"`(\w+)`", HOW))
+
+
+def test_every_path_of_the_admin() -> None:
+    paths = {f"{method} {route.path}" for route in admin.routes(Runtime(None, None)) for method in route.methods or ()}
+    assert {path for path in paths if not path.startswith("HEAD")} <= cells(BUDGETS)
+    assert in_sources(r'_record\("(\w+)"') <= cells(HOW)
+
+
+def test_what_is_shown_of_a_balance() -> None:
+    row = Row("b/t/run/r", "calls", 60, 0, 60, 1, 1, 0, 5)
+    shown = admin.described(admin.named_of(row.account, Policy(version=1)), row)
+    assert [name for name in shown if f"`{name}`" not in BUDGETS] == []
+
+
+def test_numbers_of_budgets_are_those_of_the_code() -> None:
+    assert f"up to {HELD_TOOL_CALLS} of what is left" in BUDGETS
+    assert f"{BudgetConfig.model_fields['completion'].default:,} tokens by default" in BUDGETS
+    assert f"nobody uses for {RETENTION // 86_400} days" in BUDGETS
+    assert f"{accounts.MAX_OWED:,} charges are owed" in BUDGETS
+    assert f"at most {admin.MAX_ROWS:,} rows" in BUDGETS
+    assert accounts.LEASE_SECONDS == 120
+
+
 def test_every_pack_of_detectors() -> None:
     assert PACKS.keys() <= cells(GUARDRAILS)
 
@@ -130,9 +173,70 @@ def test_every_log_field() -> None:
     assert filled_record().line(2.0).keys() <= cells(HOW)
 
 
+def test_every_name_of_an_endpoint_in_the_log() -> None:
+    assert {api.NAME for api in APIS} | {"relay", tunnel.ENDPOINT} <= {
+        word for line in HOW.splitlines() if line.startswith("| `endpoint` |") for word in re.findall(r"`(\w+)`", line)
+    }
+
+
+_GROUP = re.compile(r"\(\?:([^()]*)\)(\?)?")
+
+
+def written_out(ending: str) -> Iterator[str]:
+    """The paths that an entry of the table stands for, as a person writes them."""
+    ending = ending.replace("^(?!.*/threads/).*", "").replace("[^/]+", "{id}")
+    group = _GROUP.search(ending)
+    if group is None:
+        yield ending
+        return
+    for inner in (*group[1].split("|"), *([""] if group[2] else [])):
+        yield from written_out(ending[: group.start()] + inner + ending[group.end() :])
+
+
+TABLE = [
+    (method, path)
+    for method, table in (("POST", endpoints._POST), ("GET", endpoints._GET))
+    for ending, _ in table
+    for path in written_out(ending)
+]
+DOCUMENTED = re.findall(r"`(POST|GET) (/[^`]+)`", ENDPOINTS.partition("## What cannot be seen")[0])
+
+
+@pytest.mark.parametrize(("method", "path"), TABLE, ids=" ".join)
+def test_every_endpoint(method: str, path: str) -> None:
+    assert endpoints.find(method, path).known
+    assert {(method, path), (method, f"/v1{path}")} & set(DOCUMENTED)
+
+
+@pytest.mark.parametrize(("method", "path"), DOCUMENTED, ids=" ".join)
+def test_every_endpoint_that_is_documented_is_known(method: str, path: str) -> None:
+    assert endpoints.find(method, path).known or endpoints.lists_models(method, path)
+
+
+def test_every_field_of_inspect() -> None:
+    rows = [line.split("|")[1].strip() for line in ENDPOINTS.splitlines() if line.startswith("| `")]
+    assert [name for name in InspectConfig.model_fields if f"`{name}`" not in rows] == []
+
+
+def test_every_decision_in_the_readme() -> None:
+    decisions = sorted((REPO / "docs" / "decisions").glob("*.md"))
+    assert [file.name for file in decisions if f"(docs/decisions/{file.name})" not in README] == []
+
+
+def test_every_ready_policy_in_the_readme() -> None:
+    assert [file.name for file in (REPO / "policies").glob("*.yaml") if f"(policies/{file.name})" not in README] == []
+
+
+@pytest.mark.parametrize("file", sorted((REPO / "policies").glob("*.yaml")), ids=lambda file: file.name)
+def test_every_ready_policy_loads(file: Path) -> None:
+    parse([(file.name, file.read_bytes())], {}, None)
+
+
 def test_every_outcome() -> None:
-    assert in_sources(r'outcome = (?:[\w.]+ or )?"(\w+)"') >= {"blocked", "finished", "client_gone"}
-    assert [word for word in in_sources(r'outcome = (?:[\w.]+ or )?"(\w+)"') if f"`{word}`" not in HOW] == []
+    assert in_sources(r'outcome(?:, [\w.]+)? = (?:[\w.]+ or )?"(\w+)"') >= {"blocked", "finished", "client_gone"}
+    assert [
+        word for word in in_sources(r'outcome(?:, [\w.]+)? = (?:[\w.]+ or )?"(\w+)"') if f"`{word}`" not in HOW
+    ] == []
 
 
 def test_every_log_event() -> None:
@@ -164,8 +268,12 @@ def test_every_variable() -> None:
         ("time for a request's head", f"{protocol.HEAD_SECONDS:g} s"),
         ("nesting of a JSON body", str(jsondoc.MAX_DEPTH)),
         ("headers of a reply", f"{connection.MAX_HEAD >> 10} KiB"),
-        ("whole reply that is looked into", f"{guarded.MAX_REPLY >> 20} MiB"),
+        ("whole reply that is looked into", f"{replies.MAX_REPLY >> 20} MiB"),
         ("one event of a stream that is looked into", f"{sse.MAX_EVENT >> 20} MiB"),
+        ("one line of a stream that is looked into", f"{ndjson.MAX_LINE >> 20} MiB"),
+        ("field of a form", f"{multipart.MAX_FIELD >> 20} MiB"),
+        ("parts of a form", f"{multipart.MAX_PARTS:,}"),
+        ("headers of a form's part", f"{multipart.MAX_HEADER >> 10} KiB"),
         ("bytes of a reply that the client does not take", f"{connection.HIGH_WATER >> 10} KiB"),
     ],
 )

@@ -252,7 +252,8 @@ def read_stream(got: str) -> tuple[list[Any], dict[tuple[int, str], str]]:
 def substituted(patterns: Sequence[str], text: str) -> str:
     """What one rule after the other leaves of a text."""
     for pattern in patterns:
-        text = re.sub(pattern, PLACEHOLDER, text, flags=re.ASCII)
+        # `$` is the text's end alone, and not also before a last line end.
+        text = re.sub(pattern.replace("$", r"\Z"), PLACEHOLDER, text, flags=re.ASCII)
     return text
 
 

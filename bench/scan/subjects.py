@@ -32,7 +32,7 @@ class Finder(Protocol):
 
 def ruleset(names: Iterable[str]) -> Ruleset:
     """A warm rule set of detectors and packs."""
-    rules = Ruleset([Shape.of(d.name, d.regex, d.check) for d in resolve(names)])
+    rules = Ruleset([Shape.of(d.name, d.regex, d.check, is_ours=True) for d in resolve(names)])
     rules.warm()
     return rules
 
@@ -175,7 +175,11 @@ def own_columns() -> dict[str, list[Column]]:
     """The sidecar's columns by kind."""
     return {
         "secrets": [Column("sidecar", Sidecar("secrets"))],
-        "pii": [Column("sidecar", Sidecar("pii")), Column("sidecar +bare", Sidecar("pii", "pii-bare"))],
+        "pii": [
+            Column("sidecar", Sidecar("pii")),
+            Column("sidecar +bare", Sidecar("pii", "pii-bare")),
+            Column("sidecar +bare +loose", Sidecar("pii", "pii-bare", "pii-loose")),
+        ],
         "injection": [Column("sidecar", Sidecar("injection"))],
     }
 

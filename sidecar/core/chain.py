@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .decision import Block, Decision, Finish, Mode, Pass, Replace, Stop
+from .decision import Block, Decision, Finish, Mode, Pass, Refuse, Replace, Stop
 from .events import Event, Found, Stopped, Text
 from .exchange import Exchange, Request
 from .stage import Stage, Visit
@@ -17,6 +17,7 @@ class Step:
     stage: Stage
     mode: Mode
     order: int
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Chain:
 
     down: tuple[Step, ...]
     up: tuple[Step, ...]
+    counts: bool = False
+    """Whether a stage wants to know what the provider says was used."""
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> "Chain":
@@ -42,13 +45,25 @@ class Chain:
         return cls(
             down=tuple(sorted(live, key=lambda step: -step.order)),
             up=tuple(sorted(live, key=lambda step: step.order)),
+            counts=any(step.counts for step in live),
         )
 
     def open(self, exchange: Exchange) -> "Run":
         return Run(self, exchange)
 
 
-_SAID = {Pass: "flag", Replace: "redact", Block: "block", Finish: "finish"}
+def _said(decision: Decision) -> str:
+    match decision:
+        case Pass():
+            return "flag"
+        case Replace(action=action):
+            return action
+        case Block():
+            return "block"
+        case Finish():
+            return "finish"
+        case Refuse():
+            return "refuse"
 
 
 @dataclass(slots=True)
@@ -59,11 +74,16 @@ class Run:
     exchange: Exchange
     verdicts: list[Verdict] = field(default_factory=list)
     stopped: Stop | None = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    """What stages have to tell the client with the reply."""
     _visits: dict[int, Visit] = field(default_factory=dict)
     _up: list[tuple[Step, Visit]] | None = None
 
     async def request(self, request: Request) -> Stop | None:
-        """Sends the request down. A stop means that no stage further in, and no provider, sees it."""
+        """Sends the request down. A stop means that no stage further in, and no provider, sees it.
+
+        Raises the error of a stage that refuses it.
+        """
         for step in self.chain.down:
             visit = self._visits[id(step)] = step.stage.open(self.exchange)
             decision = await visit.request(request)
@@ -71,8 +91,10 @@ class Run:
             if step.mode is not Mode.ENFORCE:
                 continue
             match decision:
-                case Pass():
-                    pass
+                case Pass(headers=headers):
+                    self.headers += headers
+                case Refuse(error=error):
+                    raise error
                 case Replace(edits):
                     for slot, text in edits:
                         slot.replace(text)
@@ -81,6 +103,14 @@ class Run:
                     self.stopped = decision
                     return decision
         return None
+
+    def send(self, event: Event) -> Sequence[Event]:
+        """One event of a request that arrives in pieces, after `request`: through every stage, outer to inner."""
+        batch: Sequence[Event] = (event,)
+        for step in self.chain.down:
+            visit = self._visits[id(step)]
+            batch = [out for each in batch for out in self._obey(step, (each,), visit.send(each))]
+        return batch
 
     def feed(self, event: Event) -> Sequence[Event]:
         """One event of the reply through every stage that was reached, inner to outer."""
@@ -137,5 +167,4 @@ class Run:
 
     def _note(self, step: Step, decision: Decision) -> None:
         if decision.findings or not isinstance(decision, Pass):
-            said = _SAID[type(decision)]
-            self.verdicts.append(Verdict(step.stage.name, step.mode, said, decision.findings))
+            self.verdicts.append(Verdict(step.stage.name, step.mode, _said(decision), decision.findings))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..errors import ExchangeError
 from .surface import Finding, Slot, Surface
 
 
@@ -14,17 +15,19 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Go on; what was found is only noted."""
+    """Go on; what was found is only noted. `headers` are for the client, when the reply leaves."""
 
     findings: tuple[Finding, ...] = ()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put these texts into these slots, then go on."""
+    """Put these texts into these slots, then go on. `action` is what the record calls it."""
 
     edits: tuple[tuple[Slot, str], ...]
     findings: tuple[Finding, ...] = ()
+    action: str = "redact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,30 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Answer in the model's place: a normal, complete reply with this text."""
+    """Answer in the model's place: a normal, complete reply with this text.
+
+    `reason` is the stop reason that clients and the record are told. With `cut` the reply ends as one that has reached
+    its length. `refusal` is the error in its place where the API has no such reply.
+    """
 
     rule: str
     surface: Surface
     message: str
     findings: tuple[Finding, ...] = ()
+    reason: str = "guardrail"
+    cut: bool = False
+    refusal: ExchangeError | None = None
 
 
-Decision = Pass | Replace | Block | Finish
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """End the exchange with this error before anything is sent. Only ever said of a request."""
+
+    rule: str
+    error: ExchangeError
+    findings: tuple[Finding, ...] = ()
+
+
+Decision = Pass | Replace | Block | Finish | Refuse
 Stop = Block | Finish
 PASS = Pass()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .decision import Stop
 from .surface import Finding, Lane
+from .usage import Usage
 
 
 class Text(NamedTuple):
@@ -23,6 +24,26 @@ class End(NamedTuple):
     lane: Lane
 
 
+class Began(NamedTuple):
+    """The provider answers, with this status. Before everything else of a reply. `target` is who serves it."""
+
+    status: int
+    target: str = ""
+
+
+class Used(NamedTuple):
+    """What the provider says the call has used so far: running totals."""
+
+    usage: Usage
+
+
+class Dropped(NamedTuple):
+    """A tool call is taken out of the reply, all of it: `lane` is its name's. `notice` is said in its place."""
+
+    lane: Lane
+    notice: str
+
+
 class Found(NamedTuple):
     """A rule found something in what has been said so far, and does this about it: redact or flag."""
 
@@ -36,4 +57,4 @@ class Stopped(NamedTuple):
     decision: Stop
 
 
-Event = Text | End | Found | Stopped
+Event = Text | End | Began | Used | Dropped | Found | Stopped

@@ -1,9 +1,10 @@
 """One client request and the reply to it, as the stages see it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .identity import NOBODY, Identity
 from .surface import Slot
 
 
@@ -44,6 +45,11 @@ class Exchange:
     endpoint: str
     tenant: str = "default"
     disguise: Disguise = NO_DISGUISE
+    identity: Identity = NOBODY
+    accounts: object | None = None
+    """What budgets are reserved from."""
+    now: Callable[[], float] = lambda: 0.0
+    """Seconds since the epoch."""
 
 
 @dataclass(slots=True)
@@ -53,4 +59,7 @@ class Request:
     document: Any
     slots: list[Slot]
     model: str = ""
+    """The name that the client asked for."""
+    target: str = ""
+    """The first target of that name, `provider/model`."""
     changed: bool = field(default=False)

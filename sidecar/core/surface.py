@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Kind(StrEnum):
@@ -22,11 +22,16 @@ class Kind(StrEnum):
 # Tool definitions are the agent author's own text: a rule looks at them only when it says so.
 OPT_IN = frozenset({Kind.TOOLS})
 EVERYWHERE = frozenset(Kind) - OPT_IN
+# What a reply holds beside what it says again of its request.
+SAID = frozenset({Kind.REPLY, Kind.REASONING, Kind.TOOL_CALLS, Kind.TOOL_RESULTS})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surface:
-    """A kind of place: endpoint, direction and field. `json` says that its text is itself a JSON document.
+    """A kind of place: endpoint, direction and field. `json` says that its text is itself a JSON document, `unknown`
+    that no API documents the place: the policy's `inspect.unknown` says what happens to texts there. `calls` says that
+    its text is the name of a tool call, and whether that call can be taken out of a reply that has begun. `closed`: a
+    document that could not be read into its places, so that it may hold a text of any kind that a reply has.
 
     Each is made once, in the table of its wire module, and is itself and no other: lanes are looked up by it for
     every frame of a stream.
@@ -35,6 +40,9 @@ class Surface:
     name: str
     kind: Kind
     json: bool = False
+    unknown: bool = False
+    calls: Literal["", "fixed", "loose"] = ""
+    closed: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -47,6 +55,11 @@ class Slot:
 
     def __init__(self, surface: Surface, holder: Any, key: str | int) -> None:
         self.surface, self._holder, self._key = surface, holder, key
+
+    @property
+    def key(self) -> str | int:
+        """The name or index of the text in the object or list that holds it."""
+        return self._key
 
     @property
     def text(self) -> str:

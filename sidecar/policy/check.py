@@ -1,14 +1,20 @@
 """`sidecar check`: what is wrong with a policy, line by line, or what it does."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ..config import span
 from ..core.surface import OPT_IN, Kind
+from ..core.usage import Usage
 from ..errors import Fault, PolicyError
+from ..stages.budgets import NO_TOOLS, BudgetConfig, Line, Spending, lines, shown
 from ..stages.guardrails import GuardrailConfig
+from ..upstream.routing import Candidate
+from ..upstream.targets import Target
 from .coverage import table
 from .load import load_files, sources
 from .schema import Policy
@@ -48,9 +54,11 @@ def check(path: Path, environ: Mapping[str, str]) -> Report:
 # --- for people ---
 
 
-def human(report: Report) -> str:
+def human(report: Report, *, coverage: bool = False) -> str:
+    """What a person wants to know. `coverage`: with every single place that the rules see."""
     if report.snapshot is not None:
-        return "\n".join((f"{report.path}: fine", *(f"  {line}" for line in summary(report.snapshot))))
+        told_of = summary(report.snapshot, coverage=coverage)
+        return "\n".join((f"{report.path}: fine", *(f"  {line}" for line in told_of)))
     return "\n".join(line for fault in report.faults for line in told(fault, report.lines))
 
 
@@ -92,28 +100,67 @@ def _shown(line: str, where: str) -> str:
     return f"{line[: entry.start('value')]}…" if entry["value"] else line
 
 
-_SECRET = frozenset(("api_key", "keys", "base_url"))
+_SECRET = frozenset(("api_key", "api_keys", "keys", "admin_keys", "base_url", "store"))
 _SAFE = frozenset(path[-1] for path, _ in leaves(Policy)) - _SECRET
 
 
 # --- a summary ---
 
 
-def summary(snapshot: Snapshot) -> Iterator[str]:
+def summary(snapshot: Snapshot, *, coverage: bool = False) -> Iterator[str]:
     """What a policy does, in a few lines."""
     policy = snapshot.policy
     yield f"digest     {snapshot.digest}"
     for name, provider in policy.providers.items():
-        key = "its own key" if provider.api_key else "the caller's key"
+        key = _keys(len(provider.keys))
         yield f"provider   {name}: {provider.base_url}, with {key}"
     for name, targets in policy.models.items():
-        yield f"model      {name}: {', '.join(targets)}"
+        yield f"model      {name}: {', '.join(map(str, targets))}"
+    yield from _attempts(snapshot)
     for rule in policy.guardrails:
         yield f"rule       {rule.name}: {rule.action}, {rule.mode}; {_looks_for(rule)}; {_watches(rule)}"
-    yield from table(policy.guardrails)
+    yield from table(policy, full=coverage)
     for tenant in policy.tenants:
         yield f"tenant     {tenant.name}: {_count(len(tenant.keys), 'key')}"
+    for budget in policy.budgets:
+        yield f"budget     {budget.name}: {_budgeted(budget)}"
+    if policy.budgets:
+        yield f"store      {store_kind(policy.store)}"
     yield from (f"note       {note}" for note in notes(snapshot))
+
+
+def _keys(count: int) -> str:
+    return ("the caller's key", "its own key")[count] if count < 2 else f"{count} keys of its own"
+
+
+def _attempts(snapshot: Snapshot) -> Iterator[str]:
+    """How often one call can be sent, where it can be more than once."""
+    if not snapshot.plan.active:
+        return
+    bounds = {name: snapshot.plan.bound(listed) for name, listed in snapshot.candidates.items()}
+    direct = max(snapshot.plan.bound((Candidate.of(Target(p, "*")),)) for p in snapshot.providers.values())
+    most = max((direct, *bounds.values()))
+    yield f"attempts   at most {most} for one call"
+    yield from (f"attempts   at most {bound} for {name}" for name, bound in bounds.items() if bound < most)
+
+
+def _budgeted(budget: BudgetConfig) -> str:
+    """Whose it is, what it limits and in which time, and what happens at a limit."""
+    whose = "for all" if budget.scope == "all" else f"per {budget.scope}"
+    only = [f"{what} {', '.join(names)}" for what, names in (("of", budget.tenants), ("on", budget.models)) if names]
+    limits = ", ".join(map(_limited, lines(budget)))
+    window = f"begins anew every {span(math.ceil(budget.window))}" if budget.window else "for its lifetime"
+    return "; ".join((" ".join((whose, *only)), limits, window, budget.on_exceed, budget.mode))
+
+
+def _limited(line: Line) -> str:
+    amount = shown(line.unit, line.limit)
+    return f"cost {amount}" if line.unit == "cost" else f"{amount} {line.what}"
+
+
+def store_kind(url: str) -> str:
+    """A store without its address, which may hold a password."""
+    return {"memory": "memory", "sqlite": "SQLite"}.get(url.partition(":")[0], "Redis")
 
 
 def _looks_for(rule: GuardrailConfig) -> str:
@@ -148,6 +195,27 @@ def notes(snapshot: Snapshot) -> Iterator[str]:
         yield "server.auth is off: tenants are not told apart; their keys are still kept from the provider"
     if policy.telemetry.log == "off":
         yield "telemetry.log is off: no log line is written"
+    yield from _budget_notes(policy)
+
+
+def _budget_notes(policy: Policy) -> Iterator[str]:
+    live = [budget for budget in policy.budgets if budget.mode != "off"]
+    if live and store_kind(policy.store) == "memory":
+        yield "store is memory: with several workers each counts on its own, and a restart forgets what was spent"
+    cuts = [b.name for b in live if b.on_exceed == "cut" and all(not _is_cut(line) for line in lines(b))]
+    if cuts:
+        yield f"only tokens and cost cut a stream; at their other limits these finish: {', '.join(cuts)}"
+    told = [budget.name for budget in live if budget.scope in ("run", "session", "agent")]
+    if told:
+        yield f"whom these count is told from what callers set, not from their keys: {', '.join(told)}"
+    if any(budget.scope == "key" for budget in live) and policy.server.auth != "required":
+        yield "server.auth is not required: callers without a tenant's key choose the key that is counted"
+    if live and policy.inspect.websocket == "pass":
+        yield "WebSocket connections pass and are counted by no budget"
+
+
+def _is_cut(line: Line) -> bool:
+    return line.measure(Spending(0, Usage(0, 1), NO_TOOLS, 1)) > 0
 
 
 # --- for machines ---

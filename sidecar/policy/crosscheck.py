@@ -3,16 +3,21 @@
 They are looked for in the tree, not in the models, so that a fault elsewhere does not hide them.
 """
 
+import json
 import unicodedata
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from urllib.parse import urlsplit
 
-from ..errors import Fault
+from pydantic import ValidationError
+
+from ..errors import Fault, PatternError
+from ..stages.guardrails import pattern_bytes
 from .faults import nearest, quoted
-from .nodes import Items, Node, Path, Scalar, Table, at, dotted, scalars
+from .nodes import Items, Node, Path, Scalar, Table, at, dotted, plain, scalars
 from .reader import fault_at
 from .references import is_verbatim
-from .schema import key_hash
+from .schema import LimitsConfig, key_hash
 
 ANY = "*"
 
@@ -30,10 +35,14 @@ def _fault(node: Scalar, path: Path, message: str, hint: str = "", offset: int |
     return fault_at(node.place if offset is None else node.at(offset), message, hint, dotted(path))
 
 
+# As text, in a list or with more about it, and both.
+_TARGETS: tuple[Path, ...] = (("models", ANY), ("models", ANY, ANY), ("models", ANY, ANY, "target"))
+
+
 def unknown_providers(root: Node) -> Iterator[Fault]:
     providers = at(root, ("providers",))
     known = tuple(providers.entries) if isinstance(providers, Table) else ()
-    for pattern in (("models", ANY), ("models", ANY, ANY)):
+    for pattern in _TARGETS:
         for path, node in texts(root, pattern):
             name, slash, _ = node.text.partition("/")
             if slash and name not in known:
@@ -42,7 +51,7 @@ def unknown_providers(root: Node) -> Iterator[Fault]:
 
 
 def same_names(root: Node) -> Iterator[Fault]:
-    for section in ("guardrails", "tenants"):
+    for section in ("guardrails", "tenants", "budgets"):
         first: dict[str, Scalar] = {}
         for path, node in texts(root, (section, ANY, "name")):
             before = first.setdefault(node.text, node)
@@ -52,7 +61,8 @@ def same_names(root: Node) -> Iterator[Fault]:
 
 def shared_keys(root: Node) -> Iterator[Fault]:
     first: dict[str, tuple[Path, Scalar]] = {}
-    for path, node in texts(root, ("tenants", ANY, "keys", ANY)):
+    admins = texts(root, ("server", "admin_keys", ANY))
+    for path, node in chain(admins, texts(root, ("tenants", ANY, "keys", ANY))):
         try:
             digits = key_hash(node.text)
         except ValueError:
@@ -60,7 +70,7 @@ def shared_keys(root: Node) -> Iterator[Fault]:
         before, owner = first.setdefault(digits, (path, node))
         if before != path:
             message = f"the same key is already given at {owner.place}"
-            yield _fault(node, path, message, "A key belongs to one tenant, and is listed once.")
+            yield _fault(node, path, message, "A key belongs to one tenant or to an admin, and is listed once.")
 
 
 def open_urls(root: Node) -> Iterator[Fault]:
@@ -99,6 +109,89 @@ def hash_without_key(root: Node) -> Iterator[Fault]:
 _HASH_KEY = "Add `scrub: {hash_key: ${HASH_KEY}}` or another variable of your own."
 
 
+def money_without_prices(root: Node) -> Iterator[Fault]:
+    """Under a budget that counts money every model would be refused."""
+    models = at(root, ("prices", "models"))
+    if isinstance(models, Table) and models.entries:
+        return
+    for path, node in scalars(root):
+        if len(path) == 3 and path[0] == "budgets" and path[2] == "cost" and node.value is not None:
+            message = "money is counted, and prices.models is absent: every call would be answered 422"
+            yield _fault(node, path, message, _PRICES)
+
+
+_PRICES = 'Add `prices: {models: {gpt-5: {prompt: "1.25", completion: "10"}}}` with the models that are used.'
+
+
+def unknown_tenants(root: Node) -> Iterator[Fault]:
+    known = {node.text for _, node in texts(root, ("tenants", ANY, "name"))} | {"default"}
+    for path, node in texts(root, ("budgets", ANY, "tenants", ANY)):
+        if node.text not in known:
+            yield _fault(node, path, f"there is no tenant {quoted(node.text)}", nearest(node.text, sorted(known)))
+
+
+def blind_rules(root: Node) -> Iterator[Fault]:
+    """A rule in enforce that cannot see a place, unless it says so itself."""
+    for spot, message in _BLIND.items():
+        setting = at(root, ("inspect", spot))
+        if not (isinstance(setting, Scalar) and setting.value == "pass"):
+            continue
+        for path, name in texts(root, ("guardrails", ANY, "name")):
+            rule = path[:-1]
+            accepted = [node.text for _, node in texts(root, (*rule, "accept_blind", ANY))]
+            mode = at(root, (*rule, "mode"))
+            if spot not in accepted and (mode is None or (isinstance(mode, Scalar) and mode.value == "enforce")):
+                instead = f"Write `inspect: {{{spot}: deny}}`{_OR_SCAN.get(spot, '')}"
+                hint = f"{instead}, or `accept_blind: [{spot}]` in the rule."
+                yield _fault(name, path, f"the rule is in enforce and cannot see {message}", hint)
+
+
+_BLIND = {
+    "unknown": "undocumented endpoints and fields: inspect.unknown is pass",
+    "websocket": "what WebSocket connections carry: inspect.websocket is pass",
+}
+_OR_SCAN = {"unknown": " or `scan`"}
+
+
+def large_patterns(root: Node) -> Iterator[Fault]:
+    """Patterns of the policy's own that are too large, alone or together. What does not compile, the model says."""
+    limits, together = _limits(root), 0
+    for path, node in texts(root, (*_OWN, "patterns", ANY, "regex")):
+        engine = at(root, (*path[:-1], "engine"))
+        try:
+            size = pattern_bytes(node.text, engine.text if isinstance(engine, Scalar) else "re2")
+        except PatternError:
+            continue
+        if size > limits.max_pattern_bytes:
+            message = f"compiles to {size} bytes, more than the {limits.max_pattern_bytes} allowed"
+            yield _fault(node, path, message, "Lower its counts, split it, or raise limits.max_pattern_bytes.")
+        if together <= limits.max_patterns_bytes < together + size:
+            message = f"with this one, patterns compile to more than the {limits.max_patterns_bytes} bytes for all"
+            yield _fault(node, path, message, "Leave some out, or raise limits.max_patterns_bytes.")
+        together += size
+
+
+def many_patterns(root: Node) -> Iterator[Fault]:
+    """The first pattern or word of the policy's own that is one too many."""
+    most = _limits(root).max_patterns
+    own = chain(texts(root, (*_OWN, "patterns", ANY, "regex")), texts(root, (*_OWN, "words", ANY, "list", ANY)))
+    for path, node in islice(own, most, most + 1):
+        message = f"one more than the {most} patterns and words of your own that there may be"
+        yield _fault(node, path, message, "Leave some out, or raise limits.max_patterns.")
+
+
+_OWN: Path = ("guardrails", ANY)
+
+
+def _limits(root: Node) -> LimitsConfig:
+    """The policy's limits; the defaults where they are at fault themselves, which the model says."""
+    said = at(root, ("limits",))
+    try:
+        return LimitsConfig() if said is None else LimitsConfig.model_validate_json(json.dumps(plain(said)))
+    except ValidationError:
+        return LimitsConfig()
+
+
 # Line ends and tabs are meant where they stand; other control characters come from unmeant escapes.
 _MEANT = frozenset("\t\n\r")
 _UNMEANT = frozenset(("Cc", "Zl", "Zp", "Cs"))
@@ -126,6 +219,11 @@ CHECKS: tuple[tuple[Check, bool], ...] = (
     (unknown_providers, True),
     (nobody_to_let_in, True),
     (hash_without_key, True),
+    (money_without_prices, True),
+    (unknown_tenants, True),
+    (blind_rules, True),
+    (large_patterns, True),
+    (many_patterns, True),
     (same_names, False),
     (shared_keys, False),
     (open_urls, False),

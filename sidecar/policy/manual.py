@@ -9,7 +9,9 @@ from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
 from ..config import Duration, Size
+from ..stages.prices import Money
 from ..text.detectors import PACKS
+from ..upstream.resilience import Pause
 from .overrides import RESERVED
 from .schema import Policy
 from .shape import bare, choices, items_of, leaves, model_of, values_of
@@ -74,8 +76,11 @@ def _or_reference(node: Schema) -> Schema:
 
 # --- values as a policy writes them ---
 
+_OR_OFF = "duration or `off`"
+_TIMES = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"), (0.001, "ms"))
 _UNITS = {
-    "duration": ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"), (0.001, "ms")),
+    "duration": _TIMES,
+    _OR_OFF: _TIMES,
     "size": ((10**9, "GB"), (10**6, "MB"), (2**20, "MiB"), (2**10, "KiB"), (1000, "KB"), (1, "")),
 }
 
@@ -85,20 +90,29 @@ def _form(shape: Any) -> str:
     return json.dumps({key: value for key, value in known.items() if key not in (*_KEPT, "title")}, sort_keys=True)
 
 
-_MEASURES = {_form(Duration): "duration", _form(Size): "size"}
+_MEASURES = {
+    _form(Duration): "duration",
+    _form(Pause): _OR_OFF,
+    _form(Size): "size",
+    _form(Money): "decimal",
+}
 
 
 def measure(node: Schema) -> str:
-    """`duration` or `size`, for the schema of such a field; else nothing."""
+    """`duration`, `size` or `decimal`, for the schema of such a field, which may be absent; else nothing."""
     plain = {key: value for key, value in node.items() if key not in (*_KEPT, "title")}
+    branches = [branch for branch in plain.get("anyOf", ()) if branch.get("type") != "null"]
+    if branches:
+        plain = branches[0] if len(branches) == 1 else {"anyOf": branches}
     return _MEASURES.get(json.dumps(plain, sort_keys=True), "")
 
 
 def written(node: Schema, value: Any) -> Any:
     """A default as a policy writes it: 5s, 20MB."""
     for unit, name in _UNITS.get(measure(node), ()):
-        if value >= unit and value % unit == 0:
-            return f"{value / unit:g}{name}"
+        count = value / unit
+        if value >= unit and abs(count - round(count)) < 1e-9:
+            return f"{count:g}{name}"
     return value
 
 
@@ -129,14 +143,17 @@ def _section(field: tuple[str, FieldInfo]) -> str:
 
 
 def _shape_of(info: FieldInfo) -> str:
-    if values_of(info.annotation) is not None:
+    values = values_of(info.annotation)
+    if values is not None and model_of(values):
         return "Each key is a name; under it stand these fields:"
+    if values is not None:
+        return "Each key is a name; under it stands one or a list, each as text or with these fields:"
     return "Each item has these fields:" if items_of(info.annotation) is not None else "The fields:"
 
 
 def _rows(info: FieldInfo) -> Iterator[str]:
     inner = values_of(info.annotation) or items_of(info.annotation) or info.annotation
-    model = model_of(inner)
+    model = model_of(inner) or model_of(items_of(inner))
     for path, field in leaves(model) if model else ():
         name = ".".join(path).replace(".[]", "[]")
         cells = (f"`{name}`", _takes(field), _default_of(field), str(field.description))
@@ -175,6 +192,8 @@ def _default_of(field: FieldInfo) -> str:
     if value is None or value in ((), [], {}) or model_of(field.annotation):
         return ""
     shape = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+    if isinstance(value, tuple):
+        return f"`[{', '.join(map(str, value))}]`"
     shown = written(_tidied(shape), getattr(value, "value", value))
     return f"`{str(shown).lower() if isinstance(shown, bool) else shown}`"
 

@@ -17,7 +17,7 @@ from .shape import Shape, fields, is_leaf, items_of, model_of, shape_at, takes_o
 
 PREFIX = "SIDECAR_"
 # Read by the command line.
-RESERVED = frozenset(PREFIX + name for name in ("UPSTREAM", "POLICY", "HOST", "PORT", "WORKERS"))
+RESERVED = frozenset(PREFIX + name for name in ("UPSTREAM", "POLICY", "HOST", "PORT", "WORKERS", "ADMIN_KEY"))
 # What Kubernetes puts into every pod beside a service that is called `sidecar`.
 _SERVICE_LINK = re.compile(r"SIDECAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 

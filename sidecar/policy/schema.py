@@ -8,8 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from ..config import Duration, Size, Strict
+from ..stages.budgets import BudgetConfig
 from ..stages.guardrails import GuardrailConfig
+from ..stages.prices import PricesConfig
 from ..stages.scrub import ScrubConfig
+from ..text.engine import MAX_BUILT_IN_BYTES, MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_PATTERNS_BYTES
+from ..upstream.resilience import ResilienceConfig, Targets
 from ..upstream.targets import ProviderConfig
 
 VERSION = 1
@@ -27,8 +31,6 @@ def _form(pattern: str, expected: str) -> tuple[AfterValidator, WithJsonSchema]:
     return AfterValidator(check), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
-_TARGET = r"[^/\s]+/\S+"
-
 Name = Annotated[str, *_form(r"\S(.{0,198}\S)?", "expected a name of 1 to 200 characters on one line")]
 ProviderName = Annotated[
     str,
@@ -37,7 +39,6 @@ ProviderName = Annotated[
         "a provider's name is made of letters, digits, dots, dashes and underscores, the first no sign",
     ),
 ]
-TargetName = Annotated[str, *_form(_TARGET, "expected `provider/model`")]
 
 
 class AuthMode(StrEnum):
@@ -46,6 +47,23 @@ class AuthMode(StrEnum):
     REQUIRED = "required"
     OPTIONAL = "optional"
     OFF = "off"
+
+
+_HASH = "sha256:"
+_HEX = frozenset("0123456789abcdef")
+
+
+def key_hash(value: str) -> str:
+    """The hex digits of a tenant's key, lower case. Raises ValueError, which never echoes the value."""
+    digits = value.removeprefix(_HASH).lower()
+    if not value.startswith(_HASH) or len(digits) != 64 or not _HEX.issuperset(digits):
+        raise ValueError("expected `sha256:` and the 64 hex digits of the key's hash")
+    return digits
+
+
+KeyHash = Annotated[
+    str, AfterValidator(key_hash), WithJsonSchema({"type": "string", "pattern": "^sha256:[0-9A-Fa-f]{64}$"})
+]
 
 
 class ServerConfig(Strict):
@@ -70,29 +88,18 @@ class ServerConfig(Strict):
     )
     max_upload: Size = Field(
         default=512_000_000,
-        description="The largest request body that only passes through. Beyond it: 413.",
+        description="The largest request body that passes through or is looked at piece by piece: forms and files. "
+        "Beyond it: 413.",
     )
     max_concurrent: Annotated[int, Field(gt=0)] = Field(
         default=1000, description="Exchanges at once. Beyond it: 503 with `retry-after`."
     )
     drain: Duration = Field(default=30.0, description="How long running exchanges may go on after SIGTERM.")
-
-
-_HASH = "sha256:"
-_HEX = frozenset("0123456789abcdef")
-
-
-def key_hash(value: str) -> str:
-    """The hex digits of a tenant's key, lower case. Raises ValueError, which never echoes the value."""
-    digits = value.removeprefix(_HASH).lower()
-    if not value.startswith(_HASH) or len(digits) != 64 or not _HEX.issuperset(digits):
-        raise ValueError("expected `sha256:` and the 64 hex digits of the key's hash")
-    return digits
-
-
-KeyHash = Annotated[
-    str, AfterValidator(key_hash), WithJsonSchema({"type": "string", "pattern": "^sha256:[0-9A-Fa-f]{64}$"})
-]
+    admin_keys: tuple[KeyHash, ...] = Field(
+        default=(),
+        description="The hashes of the keys that may read, reset and top up budgets, in the form of a tenant's keys. "
+        "Absent: nobody may. Such a key never goes upstream.",
+    )
 
 
 class TenantConfig(Strict):
@@ -106,6 +113,61 @@ class TenantConfig(Strict):
     )
 
 
+Verdict = Literal["pass", "deny"]
+
+
+class InspectConfig(Strict):
+    """What happens to what the guardrails cannot look into."""
+
+    unknown: Literal["pass", "scan", "deny"] | None = Field(
+        default=None,
+        description="Endpoints and fields that no API documents. scan: every string of a JSON body, a form, a text "
+        "file and a reply is looked at by the same rules; pass: none is; deny: the request is refused with 403. "
+        "Absent: scan when a guardrail is in enforce, else pass.",
+    )
+    images: Verdict = Field(
+        default="pass", description="Images in requests. deny: 403. Text inside an image is not read."
+    )
+    audio: Verdict = Field(default="pass", description="Sounds in requests. deny: 403.")
+    files: Verdict = Field(
+        default="pass",
+        description="Files in requests that are not text, or that the provider already has. deny: 403. "
+        "Text files are looked at, unless unknown is pass.",
+    )
+    provider_state: Verdict = Field(
+        default="pass",
+        description="Earlier turns that only the provider has: previous_response_id, conversations, stored prompts. "
+        "They were looked at when they were sent through here, and only then. deny: 403.",
+    )
+    websocket: Verdict = Field(
+        default="deny", description="WebSocket connections. deny: 400; pass: what they carry is not looked at."
+    )
+
+
+class LimitsConfig(Strict):
+    """How large a policy's own patterns may be. Beyond a limit the policy does not load."""
+
+    max_pattern_bytes: Annotated[Size, Field(le=MAX_BUILT_IN_BYTES)] = Field(
+        default=MAX_PATTERN_BYTES,
+        description="The most that one pattern of your own may compile to, 262144 at most.",
+    )
+    max_patterns_bytes: Size = Field(
+        default=MAX_PATTERNS_BYTES, description="The most that all patterns of your own may compile to together."
+    )
+    max_patterns: Annotated[int, Field(gt=0)] = Field(
+        default=MAX_PATTERNS, description="How many patterns and words of your own there may be in all guardrails."
+    )
+
+
+StoreUrl = Annotated[
+    str,
+    *_form(
+        r"memory:|sqlite:///.+|(rediss?|unix)://.+",
+        "expected memory:, sqlite:///FILE or redis://HOST:PORT/DB",
+    ),
+]
+
+
 class TelemetryConfig(Strict):
     """What the sidecar tells of its work."""
 
@@ -113,24 +175,6 @@ class TelemetryConfig(Strict):
         default="off",
         description="Where one JSON line per exchange goes: `off`, `stdout`, `stderr` or the path of a file.",
     )
-
-
-def _one_or_many(value: Any) -> Any:
-    match value:
-        case str():
-            return (value,)
-        case list():
-            return tuple(value)
-    return value
-
-
-_TARGET_SCHEMA = {"type": "string", "pattern": f"^{_TARGET}$"}
-Targets = Annotated[
-    tuple[TargetName, ...],
-    BeforeValidator(_one_or_many),
-    Field(min_length=1),
-    WithJsonSchema({"anyOf": [_TARGET_SCHEMA, {"type": "array", "minItems": 1, "items": _TARGET_SCHEMA}]}),
-]
 
 
 def _only(version: int) -> Callable[[Any], Any]:
@@ -166,10 +210,28 @@ class Policy(Strict):
     )
     models: Mapping[Name, Targets] = Field(
         default={},
-        description="The names that clients ask for, each with its targets in order, as `provider/model`. "
-        "With this section any other name is answered 404 `model_not_found`, except a target's own name. "
-        "Without it every name goes through.",
-        examples=[{"smart": ["openai/gpt-5", "local/qwen3"], "fast": "openai/gpt-5-mini"}],
+        description="The names that clients ask for, each with its targets in order, as `provider/model` or with what "
+        "is particular to a target. A name that is written out comes first, then `provider/model` as it stands, then "
+        "the first glob that fits. "
+        "With this section any other name is answered 404 `model_not_found`. Without it every name goes through.",
+        examples=[
+            {
+                "smart": ["openai/gpt-5", {"target": "local/qwen3", "context_window": 32768, "max_tokens": 4096}],
+                "fast": "openai/gpt-5-mini",
+                "gpt-*": "openai/*",
+            }
+        ],
+    )
+    resilience: ResilienceConfig = Field(
+        default=ResilienceConfig(),
+        description="What happens when a provider fails: the same target is asked again, then the next one. Absent: "
+        "the reply is the client's, whatever it is.",
+        examples=[
+            {
+                "retry": {"max_attempts": 3, "initial": "500ms", "factor": 2, "max": "60s", "retry_on": "transient"},
+                "fallback": {"cooldown": "30s", "allowed_fails": 3},
+            }
+        ],
     )
     server: ServerConfig = Field(
         default=ServerConfig(),
@@ -205,13 +267,61 @@ class Policy(Strict):
             ]
         ],
     )
+    prices: PricesConfig = Field(
+        default=PricesConfig(),
+        description="What models and tools cost, as decimals in one currency. Budgets with a `cost` go by it: under "
+        "one, a model without a price is refused.",
+        examples=[
+            {
+                "models": {
+                    "gpt-5": {"prompt": "1.25", "cached": "0.125", "completion": "10"},
+                    "claude-*": {"prompt": "3", "cached": "0.30", "cache_write": "3.75", "completion": "15"},
+                    "local/*": {"prompt": "0", "completion": "0"},
+                },
+                "tools": {"web_search*": "0.01"},
+            }
+        ],
+    )
+    budgets: tuple[BudgetConfig, ...] = Field(
+        default=(),
+        description="How much may be used, by whom and in which time. Reserved before each call, settled after it.",
+        examples=[
+            [
+                {"name": "one-run", "scope": "run", "calls": 50, "tokens": 200_000, "on_exceed": "finish"},
+                {"name": "team", "scope": "tenant", "tokens": 5_000_000, "window": "1d", "warn_at": 0.8},
+            ]
+        ],
+    )
+    store: StoreUrl = Field(
+        default="memory:",
+        repr=False,
+        description="Where budgets are kept: `memory:` of each worker alone, `sqlite:///FILE` for the workers of one "
+        "machine, or `redis://HOST:PORT/DB` for several.",
+        examples=["sqlite:///state.db"],
+    )
+    inspect: InspectConfig = Field(
+        default=InspectConfig(),
+        description="What happens to what the guardrails cannot look into.",
+        examples=[{"unknown": "scan", "images": "pass", "provider_state": "deny"}],
+    )
     scrub: ScrubConfig = Field(
         default=ScrubConfig(),
         description="What stands in the place of text that was taken out, and how long texts may be.",
         examples=[{"replacement": "[REDACTED:{name}]", "max_chars": {"tool_results": 20000, "errors": 512}}],
+    )
+    limits: LimitsConfig = Field(
+        default=LimitsConfig(),
+        description="How large a policy's own patterns may be.",
+        examples=[{"max_pattern_bytes": 65536, "max_patterns_bytes": 4194304, "max_patterns": 10000}],
     )
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(),
         description="What the sidecar tells of its work.",
         examples=[{"log": "stderr"}],
     )
+
+    @property
+    def unknown(self) -> Literal["pass", "scan", "deny"]:
+        """What happens to endpoints and fields that nobody knows."""
+        enforced = any(rule.mode == "enforce" for rule in self.guardrails)
+        return self.inspect.unknown or ("scan" if enforced else "pass")

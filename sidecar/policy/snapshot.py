@@ -7,14 +7,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from ..core.chain import Chain
+from ..core.chain import Chain, Step
 from ..stages import build
+from ..upstream.resilience import Plan, candidates
+from ..upstream.routing import Candidate
 from ..upstream.targets import Provider, Target
-from .schema import Policy, ServerConfig, TelemetryConfig
+from .schema import InspectConfig, Policy, ServerConfig, TelemetryConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class Snapshot:
     """What the runtime needs of a policy.
 
     `digest` is 16 hex digits, the same wherever and whenever the same policy is compiled. `inert` says that
-    nothing in the policy looks at exchanges or changes them. `tenants` goes from the hex SHA-256 of a key to
+    nothing in the policy looks at exchanges or changes them, `looks` that known endpoints are looked into, `unknown`
+    what happens to the others. `tenants` goes from the hex SHA-256 of a key to
     a name.
     """
 
@@ -31,35 +34,38 @@ class Snapshot:
     providers: Mapping[str, Provider]
     default: Provider | None
     models: Mapping[str, tuple[Target, ...]]
+    candidates: Mapping[str, tuple[Candidate, ...]]
+    plan: Plan
     chain: Chain
     server: ServerConfig
     tenants: Mapping[str, str]
     telemetry: TelemetryConfig
     policy: Policy
+    looks: bool = False
+    unknown: Literal["pass", "scan", "deny"] = "pass"
 
 
 def compiled(policy: Policy) -> Snapshot:
     """Compiles a valid policy. Pure: opens nothing, and the same policy gives the same snapshot."""
     providers = {name: Provider.of(name, config) for name, config in policy.providers.items()}
-    models = {name: tuple(_target(target, providers) for target in targets) for name, targets in policy.models.items()}
-    chain = Chain.of(build(policy.guardrails, policy.scrub))
+    named = {name: candidates(targets, providers) for name, targets in policy.models.items()}
+    chain = Chain.of(_steps(policy))
     return Snapshot(
         digest=digest(policy),
         inert=not chain.down and not _acts(policy),
         providers=MappingProxyType(providers),
         default=next(iter(providers.values()), None),
-        models=MappingProxyType(models),
+        models=MappingProxyType({name: tuple(one.target for one in listed) for name, listed in named.items()}),
+        candidates=MappingProxyType(named),
+        plan=Plan(policy.resilience),
         chain=chain,
         server=policy.server,
         tenants=MappingProxyType({key: tenant.name for tenant in policy.tenants for key in tenant.keys}),
         telemetry=policy.telemetry,
         policy=policy,
+        looks=bool(chain.down) or "deny" in _denials(policy.inspect) or _bridges(policy) or policy.resilience.on,
+        unknown=policy.unknown,
     )
-
-
-def _target(text: str, providers: Mapping[str, Provider]) -> Target:
-    provider, _, model = text.partition("/")
-    return Target(providers[provider], model)
 
 
 # What the server does to exchanges only because the policy says so; the other limits hold in any case.
@@ -72,9 +78,25 @@ def _acts(policy: Policy) -> bool:
         policy.models
         or policy.tenants
         or len(policy.providers) > 1
-        or any(provider.api_key for provider in policy.providers.values())
+        or any(provider.keys for provider in policy.providers.values())
+        or _bridges(policy)
+        or policy.resilience.on
         or policy.server.model_fields_set & _ACTIVE
+        or policy.inspect.model_fields_set
     )
+
+
+def _steps(policy: Policy) -> tuple[Step, ...]:
+    sees_unknown = policy.unknown != "pass"
+    return build(policy.guardrails, policy.scrub, policy.budgets, policy.prices, sees_unknown=sees_unknown)
+
+
+def _denials(inspect: InspectConfig) -> tuple[str | None, ...]:
+    return inspect.unknown, inspect.images, inspect.audio, inspect.files, inspect.provider_state
+
+
+def _bridges(policy: Policy) -> bool:
+    return any("chat" in (provider.responses, provider.messages) for provider in policy.providers.values())
 
 
 def digest(policy: Policy) -> str:

@@ -1,12 +1,12 @@
 """Whether an exchange runs at all: who calls, and how many are running."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ..errors import Overloaded, Unauthorized
 from ..policy.schema import AuthMode
 from ..runtime import Runtime
-from .headers import CREDENTIALS, OWN_KEY, Headers
+from .headers import CREDENTIALS, KEY_ENTRY, OWN_KEY, SUBPROTOCOLS, Headers, entries, shows_key
 
 DEFAULT_TENANT = "default"
 _BEARER = b"bearer "
@@ -25,27 +25,45 @@ def leave(runtime: Runtime) -> None:
     runtime.active -= 1
 
 
-def identify(headers: Headers, tenants: Mapping[str, str], auth: AuthMode) -> tuple[str, frozenset[bytes]]:
+def identify(
+    headers: Headers, tenants: Mapping[str, str], auth: AuthMode, admins: Collection[str] = ()
+) -> tuple[str, frozenset[bytes]]:
     """The tenant, and the names of the headers whose credential was ours and must not go upstream.
 
     With `auth: off` nobody is told apart, and keys of ours still stay here.
     Keys are compared by their SHA-256: how long a look-up takes tells of the hash and nothing of the key.
     Raises Unauthorized.
     """
-    found = {
-        name: tenant
-        for name, value in headers
-        if name in _CARRIERS and (tenant := tenants.get(_hash(name, value))) is not None
-    }
+    shown = [
+        (name, tenant)
+        for name, value in _credentials(headers)
+        if (tenant := tenants.get(_hash(name, value))) is not None
+    ]
+    found = dict(shown)
+    ours = frozenset(found) | admin_headers(headers, admins).keys()
     if not found and auth is AuthMode.REQUIRED:
         raise Unauthorized(
             "A key of this sidecar is required, as Authorization: Bearer, x-api-key, api-key or x-sidecar-key."
         )
     if auth is AuthMode.OFF:
-        return DEFAULT_TENANT, frozenset(found)
-    if len(set(found.values())) > 1:
+        return DEFAULT_TENANT, ours
+    if len({tenant for _, tenant in shown}) > 1:
         raise Unauthorized("The request presents keys of more than one tenant.")
-    return next(iter(found.values()), DEFAULT_TENANT), frozenset(found)
+    return next(iter(found.values()), DEFAULT_TENANT), ours
+
+
+def admin_headers(headers: Headers, admins: Collection[str]) -> dict[bytes, str]:
+    """The headers that show an admin's key, each with the key's hash."""
+    hashes = ((name, _hash(name, value)) for name, value in _credentials(headers)) if admins else ()
+    return {name: digits for name, digits in hashes if digits in admins}
+
+
+def _credentials(headers: Headers) -> Iterator[tuple[bytes, bytes]]:
+    for name, value in headers:
+        if name == SUBPROTOCOLS:
+            yield from ((name, entry[len(KEY_ENTRY) :]) for entry in entries(value) if shows_key(entry))
+        elif name in _CARRIERS:
+            yield name, value
 
 
 def _hash(name: bytes, value: bytes) -> str:

@@ -8,13 +8,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
-from ..errors import InvalidRequest
+from ..errors import InvalidRequest, Uninspected
 from ..policy.snapshot import Snapshot
 from ..runtime import Runtime
+from . import admin
 from .door import Handler, Hop, conduct
-from .guarded import find
+from .endpoints import Endpoint, find, lists_models
+from .guarded import Guarded
 from .headers import Headers, value_of
 from .relay import relay
+from .tunnel import tunnel
 
 OWN_PATHS = frozenset(("/healthz", "/readyz"))
 # Before the policy is loaded no request is served; this only bounds what a connection may send by then.
@@ -46,16 +49,25 @@ class App:
             await self.dispatch(scope, receive, send)
 
     async def dispatch(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["path"] in OWN_PATHS:
+        if scope["path"] in OWN_PATHS or scope["path"].startswith(admin.PREFIX):
             await self._own(scope, receive, send)
         else:
-            await conduct(self.runtime, scope, receive, send, self._handler(scope))
+            endpoint = find(scope["method"], scope["path"])
+            handler = self._handler(scope, endpoint)
+            await conduct(self.runtime, scope, receive, send, handler, endpoint.wire.error_body)
 
-    def _handler(self, scope: Any) -> Handler:
+    def _handler(self, scope: Any, endpoint: Endpoint) -> Handler:
+        snapshot = self.runtime.now.snapshot
         if _asks_to_switch(scope["method"], scope["headers"]):
-            return no_upgrade
-        guarded = self.runtime.now.snapshot.chain.down and find(scope["method"], scope["path"])
-        return guarded or relay
+            passes = snapshot.policy.inspect.websocket == "pass" and scope["method"] != "CONNECT"
+            return tunnel if passes else no_upgrade
+        if endpoint.known:
+            return Guarded(endpoint) if snapshot.looks else relay
+        if lists_models(scope["method"], scope["path"]):
+            return relay
+        if snapshot.unknown == "pass" and not snapshot.chain.counts:
+            return relay  # budgets count what no rule looks at
+        return not_inspected if snapshot.unknown == "deny" else Guarded(endpoint)
 
     def _with_cors(self, snapshot: Snapshot) -> Any:
         if self._edge is None or self._edge[0] is not snapshot:
@@ -78,8 +90,15 @@ class App:
 async def no_upgrade(hop: Hop) -> None:
     """What cannot be carried on as HTTP/1.1 is refused with the reason, not left hanging."""
     raise InvalidRequest(
-        "The sidecar speaks HTTP/1.1 with the provider: WebSocket and other upgrades are not supported. "
-        "Use the API's HTTP endpoints."
+        "The sidecar speaks HTTP/1.1 with the provider: upgrades are not supported, and a WebSocket only where the "
+        "policy lets it pass unseen (inspect.websocket). Use the API's HTTP endpoints."
+    )
+
+
+async def not_inspected(hop: Hop) -> None:
+    raise Uninspected(
+        f"{hop.method} {hop.scope['path'][:100]} is not an endpoint that this sidecar can look into, and its policy "
+        "denies such (inspect.unknown)."
     )
 
 
@@ -104,4 +123,5 @@ def own_endpoints(runtime: Runtime) -> Router:
         serving = runtime.ready and not runtime.draining
         return JSONResponse({"ready": serving}, status_code=200 if serving else 503)
 
-    return Router([Route("/healthz", health), Route("/readyz", ready)])
+    own = [Route("/healthz", health), Route("/readyz", ready), *admin.routes(runtime)]
+    return Router(own, redirect_slashes=False, default=admin.no_such)

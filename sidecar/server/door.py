@@ -9,7 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from ..core.exchange import NO_DISGUISE, Disguise, Exchange
+from ..core.identity import NOBODY, Identity
 from ..errors import (
+    AllTargetsFailed,
     ExchangeError,
     PayloadTooLarge,
     UpstreamBroken,
@@ -21,19 +23,22 @@ from ..runtime import InForce, Runtime
 from ..telemetry.record import Record
 from ..upstream.client import Client
 from ..upstream.connection import Call, Reply
-from ..upstream.targets import Provider
-from ..wire.errors import error_headers, openai_error
+from ..upstream.targets import Provider, Target
+from ..wire import jsondoc
+from ..wire.errors import error_headers, openai_shape
 from . import admission
 from .headers import Headers, reply_headers, request_headers, value_of
 from .masking import KeyMask, is_secret
 from .watch import ClientLeft, Watch
 
 Handler = Callable[["Hop"], Awaitable[None]]
+ErrorBody = Callable[[ExchangeError], dict[str, Any]]
 
 _OUTCOMES: tuple[tuple[type[Exception], str], ...] = (
     (UpstreamTimeout, "timeout"),
     (UpstreamUnreachable, "upstream_error"),
     (UpstreamBroken, "upstream_error"),
+    (AllTargetsFailed, "upstream_error"),
     (ExchangeError, "rejected"),
 )
 
@@ -48,6 +53,7 @@ class Hop:
 
     __slots__ = (
         "_send",
+        "error_body",
         "headers",
         "in_force",
         "method",
@@ -57,20 +63,27 @@ class Hop:
         "scope",
         "spent",
         "started",
+        "target",
         "tenant",
+        "trail",
         "upload",
         "upstream",
         "watch",
     )
 
-    def __init__(self, runtime: Runtime, scope: Any, receive: Any, send: Any) -> None:
+    def __init__(
+        self, runtime: Runtime, scope: Any, receive: Any, send: Any, error_body: ErrorBody = openai_shape
+    ) -> None:
         self.runtime, self.scope, self.receive, self._send = runtime, scope, receive, send
+        self.error_body = error_body
         self.in_force: InForce = runtime.now
         self.method: str = scope["method"]
         self.headers: Headers = scope["headers"]
         self.tenant = admission.DEFAULT_TENANT
         self.spent: frozenset[bytes] = frozenset()
         self.started = False
+        self.target: Target | None = None
+        self.trail = ""
         self.upstream: Call | None = None
         self.upload: asyncio.Task[None] | None = None
         self.record = Record()
@@ -82,10 +95,10 @@ class Hop:
     def inert(self) -> bool:
         return self.in_force.snapshot.inert
 
-    def exchange(self, endpoint: str, disguise: Disguise = NO_DISGUISE) -> Exchange:
+    def exchange(self, endpoint: str, disguise: Disguise = NO_DISGUISE, identity: Identity = NOBODY) -> Exchange:
         """Who asks, for the stages; `endpoint` is also what the record calls it."""
         self.record.endpoint = endpoint
-        return Exchange(self.id, endpoint, self.tenant, disguise)
+        return Exchange(self.id, endpoint, self.tenant, disguise, identity, self.runtime.accounts, time.time)
 
     @property
     def id(self) -> str:
@@ -130,6 +143,12 @@ class Hop:
 
     # --- the provider ---
 
+    def place(self, model: str) -> Target:
+        """The target that serves a model's name, also for the record. Raises ModelNotFound."""
+        self.target = self.in_force.routes.resolve(model)
+        self.record.model, self.record.target = model, str(self.target)
+        return self.target
+
     def client(self, provider: Provider) -> Client:
         return self.in_force.clients[provider.name]
 
@@ -137,8 +156,11 @@ class Hop:
         """The client's headers for this provider, without framing."""
         return request_headers(self.headers, self.spent, provider)
 
-    async def open(self, provider: Provider, headers: Headers, body: bytes | None) -> Call:
-        """Sends a request to a provider under the client's own method, path and query. None: the body follows."""
+    async def open(self, provider: Provider, headers: Headers, body: bytes | None, path: bytes | None = None) -> Call:
+        """Sends a request to a provider under the client's own method, path and query. None: the body follows.
+
+        `path` stands in the place of the client's path and query, where the provider speaks another API.
+        """
         if self.upstream is not None:
             self.upstream.close()
         client = self.client(provider)
@@ -146,7 +168,8 @@ class Hop:
         record.attempts += 1
         record.target = record.target or provider.name
         self.watch.limit(provider.timeouts)
-        target = client.target(self.scope["raw_path"], self.scope.get("sidecar.query", b""))
+        query = self.scope.get("sidecar.query", b"") if path is None else b""
+        target = client.target(path or self.scope["raw_path"], query)
         began = time.perf_counter()
         self.upstream = await client.open(self.method, target, headers, body)
         record.sent = time.perf_counter()
@@ -167,9 +190,9 @@ class Hop:
         self.watch.rest()
         return reply
 
-    async def send(self, provider: Provider, headers: Headers, body: bytes) -> Reply:
+    async def send(self, provider: Provider, headers: Headers, body: bytes, path: bytes | None = None) -> Reply:
         """`open` and `answer` in one, for a body that is all here."""
-        return await self.answer(await self.open(provider, headers, body))
+        return await self.answer(await self.open(provider, headers, body, path))
 
     async def read(self, reply: Reply) -> bytes:
         """The reply's next bytes, b"" at its end. Raises UpstreamTimeout, UpstreamBroken and ClientLeft."""
@@ -216,6 +239,10 @@ class Hop:
         if record.attempts:
             ours.append((b"x-sidecar-target", record.target.encode("latin-1", "replace")))
             ours.append((b"x-sidecar-attempts", b"%d" % record.attempts))
+        if record.stop_reason:
+            ours.append((b"x-sidecar-stop-reason", record.stop_reason.encode("ascii")))
+        if self.trail:
+            ours.append((b"x-sidecar-trail", self.trail.encode("ascii", "replace")))
         if value_of(headers, b"x-request-id") is None:
             ours.append((b"x-request-id", self.id.encode("ascii")))
         return ours
@@ -249,8 +276,8 @@ class Hop:
 
     async def refuse(self, error: ExchangeError) -> None:
         """Answers with an error of ours."""
-        self.record.code = error.code
-        body = openai_error(error)
+        self.record.code, self.record.stop_reason = error.code, error.stop_reason
+        body = jsondoc.encode(self.error_body(error))
         headers = error_headers(error, body)
         if not self.inert:
             headers += self.our_headers(headers) + self.decided()
@@ -286,12 +313,14 @@ def checked(body: bytes, limit: int) -> bytes:
     return body
 
 
-async def conduct(runtime: Runtime, scope: Any, receive: Any, send: Any, handle: Handler) -> None:
-    """Takes one exchange from admission to its one end.
+async def conduct(
+    runtime: Runtime, scope: Any, receive: Any, send: Any, handle: Handler, error_body: ErrorBody = openai_shape
+) -> None:
+    """Takes one exchange from admission to its one end. `error_body` is an error of ours in the API that was called.
 
     A reply that began and cannot go on is left incomplete, which the server turns into a broken connection.
     """
-    hop = Hop(runtime, scope, receive, send)
+    hop = Hop(runtime, scope, receive, send, error_body)
     entered = False
     try:
         admission.enter(runtime)
@@ -316,8 +345,9 @@ async def conduct(runtime: Runtime, scope: Any, receive: Any, send: Any, handle:
 async def _run(hop: Hop, handle: Handler) -> None:
     try:
         snapshot = hop.in_force.snapshot
-        if snapshot.tenants or snapshot.server.auth is AuthMode.REQUIRED:
-            hop.tenant, hop.spent = admission.identify(hop.headers, snapshot.tenants, snapshot.server.auth)
+        server = snapshot.server
+        if snapshot.tenants or server.auth is AuthMode.REQUIRED or server.admin_keys:
+            hop.tenant, hop.spent = admission.identify(hop.headers, snapshot.tenants, server.auth, server.admin_keys)
         await handle(hop)
         hop.record.outcome = hop.record.outcome or "completed"
     except asyncio.CancelledError as cancelled:

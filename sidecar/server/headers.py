@@ -3,10 +3,11 @@
 Names are lower-case bytes, as the server and the client give them. Order and repetition are kept.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from ..upstream.targets import Provider
+from ..wire.coding import acceptable
 from .masking import is_secret
 
 Headers = list[tuple[bytes, bytes]]
@@ -29,6 +30,9 @@ _NOT_UP: Final = _HOP | {b"host", b"expect", b"content-length"}
 CREDENTIALS: Final = (b"authorization", b"x-api-key", b"api-key")
 OURS: Final = b"x-sidecar-"
 OWN_KEY: Final = b"x-sidecar-key"
+# A page's script can set no header of a WebSocket but this list; OpenAI's take a key as one of its entries.
+SUBPROTOCOLS: Final = b"sec-websocket-protocol"
+KEY_ENTRY: Final = b"openai-insecure-api-key."
 
 
 def value_of(headers: Headers, name: bytes) -> bytes | None:
@@ -75,6 +79,15 @@ def credential(provider: Provider) -> tuple[bytes, bytes]:
     return provider.auth.encode("ascii"), key
 
 
+def entries(value: bytes) -> Iterator[bytes]:
+    """The entries of a header that is a list."""
+    return (entry.strip() for entry in value.split(b","))
+
+
+def shows_key(subprotocol: bytes) -> bool:
+    return subprotocol[: len(KEY_ENTRY)].lower() == KEY_ENTRY
+
+
 def framing(length: int | None, declared: bool) -> Headers:
     """The framing of a request body of `length` bytes (None: unknown); nothing where none was and none is."""
     if length is None:
@@ -86,6 +99,13 @@ def reply_headers(headers: Headers) -> Headers:
     """A provider's headers for the client, Content-Length among them."""
     drop = _nominated(headers, _HOP)
     return [h for h in headers if h[0] not in drop]
+
+
+def readable(headers: Headers) -> Headers:
+    """Asks only for content codings that we can undo."""
+    asked = value_of(headers, b"accept-encoding")
+    kept = [h for h in headers if h[0] != b"accept-encoding"]
+    return [*kept, (b"accept-encoding", acceptable(asked))]
 
 
 def _nominated(headers: Headers, drop: frozenset[bytes]) -> frozenset[bytes]:

@@ -4,6 +4,10 @@ What differs from uvicorn: heads are bounded in bytes, fields and time; what can
 API's error shape; a reply goes out as the provider framed it (204 and 304 with a length, any status and reason,
 HTTP/1.0 clients without chunks); a reply that breaks off is never ended cleanly; and whoever serves the exchange
 learns at once that the client has left, also while the socket is not read.
+
+A request for a WebSocket may be answered by 101: `scope["sidecar.switches"]` says so. What comes behind its head is
+kept until it is answered. After a 101 it is the first of the bytes that `receive` gives, as they are, and `send`
+takes; `more_body` False is the end of one side, which leaves the other open. After any other answer it is HTTP.
 """
 
 import asyncio
@@ -35,6 +39,9 @@ MAX_LINGER = 64 * 1024 * 1024
 _PAUSED_SECONDS = 0.25
 _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _RESET = struct.pack("ii", 1, 0)
+# What a client is still to be given when its WebSocket has ended may take so long to leave.
+_FLUSH_SECONDS = 10.0
+_SWITCHED = 101
 
 
 class HeadersTooLarge(ExchangeError):
@@ -61,6 +68,8 @@ class Cycle(RequestResponseCycle):
     """One exchange on a connection. `on_leave` is called once, at the moment the client is known to have left."""
 
     on_leave: Callable[[], None] | None = None
+    switches = False
+    switched = False
 
     def leave(self) -> None:
         if not self.response_complete:
@@ -93,6 +102,8 @@ class Cycle(RequestResponseCycle):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self.transport.abort()
         self.transport.close()
+        if self.switched:
+            asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.transport.abort)
 
     _lasts_until_close = False
 
@@ -117,13 +128,22 @@ class Cycle(RequestResponseCycle):
             if name == b"content-length":
                 self.chunked_encoding, self.expected_content_length = False, int(value)
             lines.append(b"%b: %b\r\n" % (name, value))
-        if self.scope["method"] == "HEAD" or status in (204, 304):
+        if status == _SWITCHED:
+            self._switch()
+        elif self.scope["method"] == "HEAD" or status in (204, 304):
             self.chunked_encoding, self.expected_content_length = False, 0
         elif self.chunked_encoding is None:
             self._frame(lines)
         lines.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
         self._head = b"".join(lines)
         asyncio.get_running_loop().call_soon(self._flush_head)
+
+    def _switch(self) -> None:
+        """From here on the body is what comes and goes; its beginning may be here."""
+        self.switched = self.keep_alive = self.more_body = True
+        self.waiting_for_100_continue = False
+        if not self.body:
+            self.message_event.clear()
 
     _head = b""
 
@@ -148,6 +168,9 @@ class Cycle(RequestResponseCycle):
             self._lasts_until_close, self.keep_alive = True, False
 
     def _body(self, body: bytes, more: bool) -> None:
+        if self.switched:
+            self._write_raw(body, more)
+            return
         if self.chunked_encoding:
             self._write_chunk(body, more)
         elif self._lasts_until_close:
@@ -160,6 +183,11 @@ class Cycle(RequestResponseCycle):
     def _write_chunk(self, body: bytes, more: bool) -> None:
         chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
         self._write(chunk if more else chunk + b"0\r\n\r\n")
+
+    def _write_raw(self, body: bytes, more: bool) -> None:
+        self._write(body)
+        if not more and not self.transport.is_closing():
+            self.transport.write_eof()
 
     def _write_counted(self, body: bytes) -> None:
         """No more than was announced may go out: the next bytes would be taken for another reply."""
@@ -190,6 +218,8 @@ class Protocol(HttpToolsProtocol):
     refused: ExchangeError | None = None
     _stopped_by: ExchangeError | None = None
     lingered = 0
+    aside = False
+    """Whether what arrives is no HTTP, or is not to be read as such yet: the last request may be answered by 101."""
 
     # --- the connection ---
 
@@ -253,6 +283,9 @@ class Protocol(HttpToolsProtocol):
         if self.refused is not None:
             return
         self._unset_keepalive_if_required()
+        if self.aside:
+            self.on_body(data)
+            return
         self.mixed = False
         try:
             self._parse(data)
@@ -271,7 +304,27 @@ class Protocol(HttpToolsProtocol):
                 return
             except httptools.HttpParserUpgrade as offer:
                 data = data[offer.args[0] :]
+                if isinstance(self.cycle, Cycle) and self.cycle.switches:
+                    self.aside = True
+                    self.on_body(data)
+                    return
                 self._decline()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that ends its side of a WebSocket still listens; any other has left."""
+        cycle = self.cycle
+        if not (isinstance(cycle, Cycle) and cycle.switched):
+            return False
+        cycle.more_body = False
+        cycle.message_event.set()
+        return True
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.aside and self.cycle.response_complete and not self.transport.is_closing():
+            self.aside = False
+            self._decline()
+            self.data_received(bytes(self.cycle.body))
 
     def _decline(self) -> None:
         """The client offers another protocol, and is answered in this one.
@@ -357,8 +410,19 @@ class Protocol(HttpToolsProtocol):
             "raw_path": path,
             "query_string": query,
             "sidecar.query": mark + query,
+            "sidecar.switches": self._wants_websocket(method, version),
         }
         self._begin(keep_alive=version != "1.0" and self.parser.should_keep_alive())
+
+    def _wants_websocket(self, method: str, version: str) -> bool:
+        """Whether this is the opening handshake of RFC 6455, 4.1: a GET without a body that offers nothing else."""
+        offers = [value.lower() for name, value in self.headers if name == b"upgrade"]
+        return (
+            offers == [b"websocket"]
+            and (method, version) == ("GET", "1.1")
+            and self.parser.should_upgrade()
+            and all(value == b"0" for name, value in self.headers if name in _FRAMING)
+        )
 
     def _check_head(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -383,6 +447,7 @@ class Protocol(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         self.scope["sidecar.watch"] = cycle.watch  # type: ignore[typeddict-unknown-key]
+        cycle.switches = self.scope["sidecar.switches"]  # type: ignore[typeddict-item]
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -433,7 +498,9 @@ class Protocol(HttpToolsProtocol):
         sock = self.transport.get_extra_info("socket")
         poll = select.poll()
         poll.register(sock.fileno(), _GONE)
-        if poll.poll(0):
+        # A WebSocket's client may have ended both sides and still have bytes on the way: HUP is reported unasked.
+        gone = select.POLLERR if isinstance(self.cycle, Cycle) and self.cycle.switched else _GONE
+        if any(events & gone for _, events in poll.poll(0)):
             self.transport.abort()
         else:
             self._look_while_paused()

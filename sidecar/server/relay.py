@@ -108,8 +108,7 @@ def _placed(hop: Hop, plain: bytes) -> tuple[Target | None, bytes | None]:
     name = document.get("model") if isinstance(document, dict) else None
     if not isinstance(name, str):
         return None, None
-    target = hop.in_force.routes.resolve(name)
-    hop.record.model, hop.record.target = name, str(target)
+    target = hop.place(name)
     if target.model == name:
         return target, None
     document["model"] = target.model
@@ -119,14 +118,16 @@ def _placed(hop: Hop, plain: bytes) -> tuple[Target | None, bytes | None]:
 # --- down ---
 
 
-async def pass_down(hop: Hop, provider: Provider, reply: Reply) -> None:
-    """A reply as it came: status, headers and body, still coded."""
+async def pass_down(hop: Hop, provider: Provider, reply: Reply, first: bytes = b"") -> None:
+    """A reply as it came: status, headers and body, still coded. `first` is what has been read of the body."""
     headers = hop.reply_headers(reply)
     hop.record.streamed = (value_of(headers, b"content-type") or b"").startswith(b"text/event-stream")
     if (mask := hop.mask(provider)) is not None:
-        await _pass_down_masked(hop, reply, headers, mask)
+        await _pass_down_masked(hop, reply, headers, mask, first)
         return
     await hop.start(reply.status, headers, reply.reason)
+    if first:
+        await hop.write(first, more=True)
     while True:
         data = await hop.read(reply)
         complete = reply.complete
@@ -135,11 +136,11 @@ async def pass_down(hop: Hop, provider: Provider, reply: Reply) -> None:
             return
 
 
-async def _pass_down_masked(hop: Hop, reply: Reply, headers: Headers, mask: KeyMask) -> None:
+async def _pass_down_masked(hop: Hop, reply: Reply, headers: Headers, mask: KeyMask, first: bytes) -> None:
     undo, headers = _uncoded(hop, mask.headers(headers))
     await hop.start(reply.status, headers, reply.reason)
-    while not reply.complete:
-        data = await hop.read(reply)
+    while first or not reply.complete:
+        data, first = first or await hop.read(reply), b""
         for piece in undo.pieces(data) if undo else (data,):
             if shown := mask.feed(piece):
                 await hop.write(shown, more=True)

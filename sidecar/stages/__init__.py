@@ -3,30 +3,53 @@
     450  restore      puts back what guardrails have disguised; outside them, or they would take it out again
     400  guardrails   closest to the model of all that change text, so that they see what others put in
     300  scrub        bounds what the guardrails have redacted; bounding first could cut a secret in two
+    100  budgets      counts what goes to the model and what comes from it, after everything else has been at it
 
 Of equal order the one declared first goes first, on both ways.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..core.chain import Step
 from ..core.decision import Mode
+from .budgets import BudgetConfig, Budgets
 from .guardrails import Guardrail, GuardrailConfig
+from .prices import Prices, PricesConfig
 from .restore import Restore
 from .scrub import Bounds, ScrubConfig
 
 RESTORE = 450
 GUARDRAILS = 400
 SCRUB = 300
+BUDGETS = 100
+NO_PRICES = PricesConfig()
 
 
-def build(guardrails: Sequence[GuardrailConfig], scrub: ScrubConfig) -> tuple[Step, ...]:
+def build(
+    guardrails: Sequence[GuardrailConfig],
+    scrub: ScrubConfig,
+    budgets: Sequence[BudgetConfig] = (),
+    prices: PricesConfig = NO_PRICES,
+    *,
+    sees_unknown: bool = True,
+) -> tuple[Step, ...]:
     """The steps of a policy. Raises PatternError when a rule is too large."""
-    rails = [(Guardrail.of(c, scrub.replacement, scrub.hash_key), Mode(c.mode)) for c in guardrails]
+    rails = [
+        (Guardrail.of(c, scrub.replacement, scrub.hash_key, sees_unknown=sees_unknown), Mode(c.mode))
+        for c in guardrails
+    ]
     steps = [Step(rail, mode, GUARDRAILS) for rail, mode in rails]
     disguised = [m.name for rail, mode in rails if rail.literals and mode is Mode.ENFORCE for m in rail.rules.matchers]
     if disguised:
         steps.append(Step(Restore.of(disguised), Mode.ENFORCE, RESTORE))
     if scrub.max_chars.tool_results is not None:
         steps.append(Step(Bounds(scrub.max_chars.tool_results), Mode.ENFORCE, SCRUB))
-    return tuple(steps)
+    return (*steps, *_budgets(budgets, Prices.of(prices)))
+
+
+def _budgets(budgets: Sequence[BudgetConfig], prices: Prices) -> Iterator[Step]:
+    """All budgets of one mode are one step: they are reserved at once."""
+    for mode in (Mode.ENFORCE, Mode.SHADOW):
+        of_mode = [budget for budget in budgets if budget.mode == mode]
+        if of_mode:
+            yield Step(Budgets.of(of_mode, prices, shadow=mode is Mode.SHADOW), mode, BUDGETS, counts=True)

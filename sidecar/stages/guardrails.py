@@ -3,22 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from time import thread_time
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..config import Strict
+from ..config import Duration, Strict
 from ..core.decision import Block, Decision, Finish, Pass, Replace
 from ..core.events import End, Event, Found, Stopped, Text
 from ..core.exchange import Exchange, Request
 from ..core.stage import Visit
-from ..core.surface import EVERYWHERE, Finding, Kind, Lane, Slot, Surface
+from ..core.surface import EVERYWHERE, SAID, Finding, Kind, Lane, Slot, Surface
 from ..errors import PatternError
 from ..text.detectors import resolve
-from ..text.engine import MAX_PATTERN_BYTES
 from ..text.jsontext import JsonScrubber
-from ..text.matcher import Matcher, Shape
+from ..text.lookaround import TIMEOUT_BYTES, look_shape
+from ..text.matcher import Shape
 from ..text.memo import CLEAN, Memo, Outcome, Pages
 from ..text.pattern import words
 from ..text.pseudonyms import found_in, placeholders
@@ -39,6 +40,19 @@ class PatternConfig(Strict):
     """A pattern of the policy's own, in RE2 syntax."""
 
     name: str = Field(min_length=1, description="What findings and replacements are called.")
+    # Before regex, which is read as they say.
+    engine: Literal["re2", "regex"] = Field(
+        default="re2",
+        description="re2 takes linear time. regex also knows look-around, back-references, atomic groups and "
+        "possessive repeats, and is bounded by timeout.",
+    )
+    timeout: Duration = Field(
+        default=0.05,
+        ge=0.001,
+        le=1,
+        description="With engine: regex, the processor time that matching may take in one text, and again for "
+        f"every {TIMEOUT_BYTES >> 10} KiB of it; 1ms to 1s. When it is used up, on_error says what happens.",
+    )
     regex: str = Field(
         min_length=1,
         description="RE2 syntax. A group named value marks the part to act on; the rest is its context.",
@@ -46,17 +60,34 @@ class PatternConfig(Strict):
 
     @field_validator("regex")
     @classmethod
-    def _compiles(cls, regex: str) -> str:
+    def _compiles(cls, regex: str, info: ValidationInfo) -> str:
+        if "engine" not in info.data:
+            return regex
         try:
-            Matcher(Shape.of("", regex), MAX_PATTERN_BYTES)
+            _shape("", regex, info.data["engine"], 1.0).matcher()
         except PatternError as exc:
             raise PydanticCustomError(
                 "pattern", "{message}", {"message": exc.message, "offset": exc.offset, "hint": exc.hint}
             ) from None
         return regex
 
+    @model_validator(mode="after")
+    def _timeout_is_of_use(self) -> "PatternConfig":
+        if self.engine == "re2" and "timeout" in self.model_fields_set:
+            raise PydanticCustomError("pattern", "a timeout is of use with engine: regex only; RE2 takes linear time")
+        return self
+
     def shapes(self) -> Iterable[Shape]:
-        return (Shape.of(self.name, self.regex),)
+        return (_shape(self.name, self.regex, self.engine, self.timeout),)
+
+
+def _shape(name: str, regex: str, engine: str, timeout: float) -> Shape:
+    return look_shape(name, regex, timeout, thread_time) if engine == "regex" else Shape.of(name, regex)
+
+
+def pattern_bytes(regex: str, engine: str) -> int:
+    """What a pattern compiles to, in bytes. Raises PatternError."""
+    return _shape("", regex, engine, 1.0).matcher().size
 
 
 class WordsConfig(Strict):
@@ -132,6 +163,11 @@ class GuardrailConfig(Strict):
         "characters that spell text), percent-encoding, HTML entities, escapes of JSON strings. What is found is "
         "replaced where it is encoded.",
     )
+    accept_blind: list[Literal["unknown", "websocket"]] = Field(
+        default=[],
+        description="Where this rule may stay blind although it is in enforce: what inspect lets pass unseen, by name. "
+        "Without it such a policy is a fault.",
+    )
     mode: Literal["off", "shadow", "enforce"] = Field(
         default="enforce", description="off; shadow decides and records but changes nothing; enforce."
     )
@@ -154,7 +190,7 @@ class GuardrailConfig(Strict):
 
     def shapes(self) -> list[Shape]:
         """Detectors first, then patterns, then words: the order of precedence at one position."""
-        found = [Shape.of(d.name, d.regex, d.check) for d in resolve(self.detect)]
+        found = [Shape.of(d.name, d.regex, d.check, is_ours=True) for d in resolve(self.detect)]
         found.extend(shape for own in self.patterns for shape in own.shapes())
         found.extend(shape for own in self.words for shape in own.shapes())
         lens = self.lens()
@@ -175,16 +211,17 @@ class GuardrailConfig(Strict):
 class Places:
     """Whether a rule looks at a surface. A surface's hash costs nothing, a kind's is computed from its name."""
 
-    __slots__ = ("_kinds", "_known")
+    __slots__ = ("_kinds", "_known", "_sees_unknown")
 
-    def __init__(self, kinds: frozenset[Kind]) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: frozenset[Kind], *, sees_unknown: bool = True) -> None:
+        self._kinds, self._sees_unknown = kinds, sees_unknown
         self._known: dict[Surface, bool] = {}
 
     def __contains__(self, surface: Surface) -> bool:
         known = self._known.get(surface)
         if known is None:
-            known = self._known[surface] = surface.kind in self._kinds
+            looks = surface.kind in self._kinds or (surface.closed and not self._kinds.isdisjoint(SAID))
+            known = self._known[surface] = looks and (self._sees_unknown or not surface.unknown)
         return known
 
 
@@ -207,9 +244,14 @@ class Guardrail:
 
     @classmethod
     def of(
-        cls, config: GuardrailConfig, replacement: str = DEFAULT_REPLACEMENT, hash_key: str | None = None
+        cls,
+        config: GuardrailConfig,
+        replacement: str = DEFAULT_REPLACEMENT,
+        hash_key: str | None = None,
+        *,
+        sees_unknown: bool = True,
     ) -> "Guardrail":
-        """Raises PatternError when the rule as a whole is too large."""
+        """`sees_unknown`: the rule looks at undocumented places. Raises PatternError when the rule is too large."""
         options = Options(
             replacement=config.replacement if config.replacement is not None else replacement,
             max_hold=config.max_hold,
@@ -224,8 +266,8 @@ class Guardrail:
             name=config.name,
             rules=rules,
             lens=lens,
-            places=Places(config.kinds()),
-            reply_places=Places(config.reply_kinds()),
+            places=Places(config.kinds(), sees_unknown=sees_unknown),
+            reply_places=Places(config.reply_kinds(), sees_unknown=sees_unknown),
             action=config.action,
             message=config.message,
             blocks_on_overflow=config.on_overflow == "block",
@@ -258,6 +300,10 @@ class Guardrail:
             return Finish(self.name, surface, self.message, findings)
         return Block(self.name, surface, findings, as_error=self.ends_with_error)
 
+    def failing(self, surface: Surface) -> Finding:
+        """The rule could not do its work there."""
+        return Finding(self.name, "failed", surface)
+
     def finding(self, surface: Surface, hit: Hit) -> Finding:
         return Finding(self.name, hit.name, surface, hit.start, hit.end)
 
@@ -269,6 +315,7 @@ class GuardrailVisit(Visit):
         self._rail = rail
         self._exchange = exchange
         self._lanes: dict[Lane, Watcher | None] = {}
+        self._timed: dict[Lane, Ruleset] = {}  # what may run out of time on a lane, and nobody has been told
         self._stops = rail.action in ("block", "finish")
         self._replace = rail.replace(exchange)
         # A call is stopped once. Where a stop is only noted, in shadow mode, the reply goes on.
@@ -283,10 +330,13 @@ class GuardrailVisit(Visit):
         for slot in request.slots:
             if slot.surface not in rail.places:
                 continue
+            rules = rail.rules.opened()
             try:
-                outcome = self._outcome(slot.surface, slot.text, known)
+                outcome = self._outcome(rules, slot.surface, slot.text, known)
             except Exception:  # a rule that fails must not become a hole
                 return self._failure(slot.surface)
+            if rules.gave_up:
+                findings.append(rail.failing(slot.surface))
             if not outcome.hits:
                 continue
             findings.extend(rail.finding(slot.surface, hit) for hit in outcome.hits)
@@ -294,17 +344,17 @@ class GuardrailVisit(Visit):
                 return rail.stop(slot.surface, tuple(findings))
             edits.append((slot, outcome.text or ""))
         if edits and rail.edits:
-            return Replace(tuple(edits), tuple(findings))
+            return Replace(tuple(edits), tuple(findings), rail.action)
         return Pass(tuple(findings))
 
-    def _outcome(self, surface: Surface, text: str, known: Pages) -> Outcome:
+    def _outcome(self, rules: Ruleset, surface: Surface, text: str, known: Pages) -> Outcome:
         if surface.json:
-            return self._look_into_json(text)
+            return self._look_into_json(rules, text)
         outcome = known.get(text)
         if outcome is None:
-            outcome = self._look(text)
+            outcome = self._look(rules, text)
             # What a disguise makes of a text is the session's, not the text's alone.
-            if self._rail.literals is None or not outcome.hits:
+            if (self._rail.literals is None or not outcome.hits) and not rules.gave_up:
                 known.put(text, outcome)
         return outcome
 
@@ -314,40 +364,47 @@ class GuardrailVisit(Visit):
             if literals.may_be_in(slot.text):
                 self._exchange.disguise.avoid(found_in(literals, slot.text))
 
-    def _look(self, text: str) -> Outcome:
+    def _look(self, rules: Ruleset, text: str) -> Outcome:
         """The whole text at once."""
-        said, hits, overflowed = self._rail.lens.scrub(self._rail.rules, text, self._replace)
+        said, hits, overflowed = self._rail.lens.scrub(rules, text, self._replace)
         return Outcome(said, tuple(hits), overflowed) if hits else CLEAN
 
-    def _look_into_json(self, text: str) -> Outcome:
-        scrubber = JsonScrubber(self._rail.rules, self._replace, self._rail.lens)
+    def _look_into_json(self, rules: Ruleset, text: str) -> Outcome:
+        scrubber = JsonScrubber(rules, self._replace, self._rail.lens)
         said = "".join(op.text for op in [*scrubber.feed(text), *scrubber.finish()])
         return Outcome(said, tuple(scrubber.hits), scrubber.overflowed is not None)
 
+    def send(self, event: Event) -> Sequence[Event]:
+        return self._passed(event, self._rail.places)
+
     def feed(self, event: Event) -> Sequence[Event]:
+        return self._passed(event, self._rail.reply_places)
+
+    def _passed(self, event: Event, places: Places) -> Sequence[Event]:
         if self._over:
             return (event,)
         if type(event) is Text:
             lane = event.lane
-            watcher = self._lanes[lane] if lane in self._lanes else self._watch(event)
+            watcher = self._lanes[lane] if lane in self._lanes else self._watch(event, places)
             return (event,) if watcher is None else self._guarded(lane, event, watcher)
         if type(event) is End and self._lanes.get(event.lane) is not None:
             return (*self._end(event.lane), event)
         return (event,)
 
-    def _watch(self, event: Text) -> Watcher | None:
+    def _watch(self, event: Text, places: Places) -> Watcher | None:
         """The watcher of a new lane. A text that came whole and holds nothing like a match needs none."""
         lane, rail = event.lane, self._rail
-        if lane.surface not in rail.reply_places:
+        if lane.surface not in places:
             self._lanes[lane] = None
             return None
         if event.last and not lane.surface.json and not rail.lens.may_be_in(rail.rules, event.text):
             return None
+        rules = rail.rules.opened()
         watcher = self._lanes[lane] = (
-            JsonScrubber(rail.rules, self._replace, rail.lens)
-            if lane.surface.json
-            else rail.lens.open(rail.rules, self._replace)
+            JsonScrubber(rules, self._replace, rail.lens) if lane.surface.json else rail.lens.open(rules, self._replace)
         )
+        if rules is not rail.rules:
+            self._timed[lane] = rules
         return watcher
 
     def finish(self) -> Sequence[Event]:
@@ -364,7 +421,7 @@ class GuardrailVisit(Visit):
                 ops += watcher.finish()
         except Exception:
             return self._failed(lane)
-        if len(ops) == 1 and ops[0].text == event.text and not watcher.found:
+        if len(ops) == 1 and ops[0].text == event.text and not watcher.found and not self._ran_out(lane):
             return (event,)
         return self._events(lane, watcher, ops, event)
 
@@ -383,10 +440,17 @@ class GuardrailVisit(Visit):
             return self._stopped(lane, watcher.found, ops)
         found: list[Event] = [Found(rail.finding(lane.surface, hit), rail.action) for hit in watcher.hits]
         watcher.hits.clear()
+        if self._ran_out(lane):
+            del self._timed[lane]
+            found.append(Found(rail.failing(lane.surface), "flag"))
         if rail.action == "flag":
             return [*found, event] if event else found
         said = "".join([op.text for op in ops])
         return [*found, Text(lane, said, event is not None and event.last)] if said else found
+
+    def _ran_out(self, lane: Lane) -> bool:
+        """Something has found nothing more on this lane for want of time, and that is not told yet."""
+        return bool(self._timed) and lane in self._timed and self._timed[lane].gave_up
 
     def _stopped(self, lane: Lane, name: str, ops: list[Op]) -> Sequence[Event]:
         """What stood before the finding is said, and nothing after. How far it would have gone is not waited for."""
@@ -400,5 +464,4 @@ class GuardrailVisit(Visit):
         return (Stopped(self._failure(lane.surface)),)
 
     def _failure(self, surface: Surface) -> Block:
-        name = self._rail.name
-        return Block(name, surface, (Finding(name, "failed", surface),), failed=True)
+        return Block(self._rail.name, surface, (self._rail.failing(surface),), failed=True)

@@ -54,7 +54,7 @@ _ERROR_DETECTORS = (
 
 @cache
 def _error_rules() -> Ruleset:
-    return Ruleset([Shape.of(d.name, d.regex, d.check) for d in resolve(_ERROR_DETECTORS)])
+    return Ruleset([Shape.of(d.name, d.regex, d.check, is_ours=True) for d in resolve(_ERROR_DETECTORS)])
 
 
 def error_excerpt(text: str, limit: int) -> str:

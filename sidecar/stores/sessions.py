@@ -22,6 +22,7 @@ class Sessions:
     ) -> None:
         self._now, self._limit, self._idle = now, limit, idle_seconds
         self._known: OrderedDict[tuple[str, str], tuple[Pseudonyms, float]] = OrderedDict()
+        self._replies: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def pseudonyms(self, tenant: str, session: str) -> Pseudonyms:
         """The session's placeholders; new ones where it is new or forgotten."""
@@ -32,6 +33,17 @@ class Sessions:
         self._known[tenant, session] = (kept, now)
         self._forget(now)
         return kept
+
+    def earlier(self, tenant: str) -> Callable[[str], str | None]:
+        """The session of an earlier reply to this tenant, by the reply's id."""
+        return lambda reply: self._replies.get((tenant, reply))
+
+    def remember(self, tenant: str, reply: str, session: str) -> None:
+        """A reply that a later request may name as the one before it."""
+        self._replies[tenant, reply] = session
+        self._replies.move_to_end((tenant, reply))
+        while len(self._replies) > self._limit:
+            self._replies.popitem(last=False)
 
     def _forget(self, now: float) -> None:
         """The first is the one unused for the longest."""

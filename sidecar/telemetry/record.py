@@ -28,11 +28,16 @@ class Record:
     detail: str = ""
     """What the provider said went wrong: redacted, then bounded."""
     phase: str = ""
+    stop_reason: str = ""
     attempts: int = 0
+    trail: tuple[dict[str, Any], ...] = ()
+    """Each attempt as {"target", "class", "status", "ms", "wait_ms"}, unless the first one was well."""
     bytes_in: int = 0
     bytes_out: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
     decisions: tuple[dict[str, Any], ...] = ()
     """Each as {"rule", "action", "mode", "surface", "count"}; never a text."""
     policy: str = ""
@@ -64,12 +69,16 @@ class Record:
             "code": self.code or None,
             "detail": self.detail or None,
             "phase": self.phase or None,
+            "stop_reason": self.stop_reason or None,
             "attempts": self.attempts,
+            "trail": self.trail or None,
             "total_ms": _milliseconds(total),
             "first_byte_ms": None if first is None else _milliseconds(first),
             "overhead_ms": _milliseconds(max(0.0, total - self.waited)),
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
+            "cached_tokens": self.cached_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
             "decisions": self.decisions or None,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,

@@ -18,6 +18,9 @@ INSTRUCTION_BYTES: Final = 16
 # What a pattern of a policy's own may compile to, and what one of ours may.
 MAX_PATTERN_BYTES: Final = 64 << 10
 MAX_BUILT_IN_BYTES: Final = 256 << 10
+# What all of a policy's own may compile to together, and how many there may be, words included.
+MAX_PATTERNS_BYTES: Final = 4 << 20
+MAX_PATTERNS: Final = 10_000
 
 Span = tuple[int, int]
 _NONE: Final = (-1, -1)
@@ -55,36 +58,51 @@ class Program:
         span: Span = self._match(_AT_START, text, start, len(text))[0]
         return None if span == _NONE else span
 
-    def value(self, text: bytes, start: int) -> Span:
-        """The value group of the match at `start`, or the whole match."""
-        spans = self._match(_AT_START, text, start, len(text))
-        value: Span = spans[self._value] if self._value is not None else _NONE
-        return value if value != _NONE else spans[0]
+    def find(self, text: bytes, start: int) -> tuple[Span, Span] | None:
+        """`search`, and the value group of what it finds, or all of that."""
+        return self._with_value(self._match(_ANYWHERE, text, start, len(text)))
+
+    def find_at(self, text: bytes, start: int) -> tuple[Span, Span] | None:
+        """`at`, and the value group of what it finds, or all of that."""
+        return self._with_value(self._match(_AT_START, text, start, len(text)))
+
+    def _with_value(self, spans: Sequence[Span]) -> tuple[Span, Span] | None:
+        if spans[0] == _NONE:
+            return None
+        value = spans[self._value] if self._value is not None else _NONE
+        return spans[0], value if value != _NONE else spans[0]
 
 
 class ProgramSet:
     """Which of many patterns match a text, in one pass.
 
     A set that runs out of memory says that nothing matches. So each has one pattern more that always does: where
-    it is missing from the answer, every pattern is named.
+    it is missing from the answer, every pattern is named. It matches at the beginning only, because a set that finds
+    something at every byte takes twice the time. Raises PatternError when the patterns together are too large.
     """
 
-    __slots__ = ("_canary", "_everything", "_names")
+    __slots__ = ("_canary", "_everything", "_names", "_nothing")
 
     def __init__(self, sources: Sequence[str], *, whole: bool = False) -> None:
         options = _options()
         built = re2.Set.FullMatchSet(options) if whole else re2.Set.SearchSet(options)
-        for source in sources:
-            built.Add(source)
-        self._canary: int = built.Add("(?s:.)*" if whole else "")
-        built.Compile()
-        self._names = built.Match
+        try:
+            for source in sources:
+                built.Add(source)
+            self._canary: int = built.Add("(?s:.)*" if whole else r"\A")
+            built.Compile()
+        except re2.error as exc:
+            raise PatternError(_said(exc)) from None
+        self._names = built._set.Match
         self._everything = range(len(sources))
+        self._nothing = [self._canary]
 
     def names(self, text: bytes) -> Sequence[int]:
         """The indexes of the patterns that match, in their order. Assertions see `text` alone."""
-        found = self._names(text) or ()
-        if self._canary not in found:
+        found = self._names(text)
+        if found == self._nothing:
+            return ()
+        if not found or self._canary not in found:
             return self._everything
         return sorted(index for index in found if index != self._canary)
 

@@ -8,9 +8,9 @@ Syntax: https://github.com/google/re2/wiki/Syntax. Look-around, back-references,
 not exist there; each is a fault that says what to write instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import takewhile
 
 from ..errors import PatternError
@@ -227,10 +227,13 @@ def opening(node: Node, room: int) -> Node:
 
 
 def _opening_of_all(items: tuple[Node, ...], room: int) -> Iterator[Node]:
-    for item in items:
+    for index, item in enumerate(items):
         most = widths(item)[1]
         if most is None or most > room:
-            yield opening(item, room)
+            if isinstance(item, Repeat) and not item.lo:
+                yield Alt((opening(item.node, room), Cat(tuple(_opening_of_all(items[index + 1 :], room)))))
+            else:
+                yield opening(item, room)
             return
         yield item
         room -= most
@@ -241,7 +244,8 @@ def _opening_of_all(items: tuple[Node, ...], room: int) -> Iterator[Node]:
 _CLASS_ESCAPES = frozenset("dDsSwW")
 _CONTROL_ESCAPES = frozenset("aftnrv")
 _PLACES = frozenset("bBAz")
-_GROUPS_THAT_ARE_NOT = {
+_BOUNDS: Mapping[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+UNAVAILABLE = {
     "(?=": "look-ahead",
     "(?!": "negative look-ahead",
     "(?<=": "look-behind",
@@ -253,11 +257,11 @@ _GROUPS_THAT_ARE_NOT = {
     "(?P>": "a recursion",
     "(?|": "a branch reset",
 }
-_NO_LOOKING = "Match the surroundings too and put the part to find in (?P<value>…)"
+_NO_LOOKING = "Match the surroundings too and put the part to find in (?P<value>…), or say engine: regex"
 
 
 @dataclass(frozen=True, slots=True)
-class _Flags:
+class Flags:
     """Flags in force; each atom carries the ones it needs, so that it can be moved about."""
 
     i: bool = False
@@ -271,7 +275,7 @@ class _Flags:
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
     """A recursive-descent reader; `at` is the offset of the next character."""
 
     source: str
@@ -291,12 +295,12 @@ class _Reader:
         return False
 
     def whole(self) -> Node:
-        node = self.alternatives(_Flags())
+        node = self.alternatives(Flags())
         if self.at < len(self.source):
             raise self.fault("a ')' without its '('", hint=r"Write \) for the character itself")
         return node
 
-    def alternatives(self, flags: _Flags) -> Node:
+    def alternatives(self, flags: Flags) -> Node:
         branches: list[Node] = []
         while True:
             node, flags = self.sequence(flags)
@@ -304,7 +308,7 @@ class _Reader:
             if not self.take("|"):
                 return branches[0] if len(branches) == 1 else Alt(tuple(branches))
 
-    def sequence(self, flags: _Flags) -> tuple[Node, _Flags]:
+    def sequence(self, flags: Flags) -> tuple[Node, Flags]:
         items: list[Node] = []
         while self.at < len(self.source) and self.source[self.at] not in "|)":
             start = self.at
@@ -317,26 +321,28 @@ class _Reader:
                 items.append(self.repeated(self.one(flags), flags, start))
         return (items[0] if len(items) == 1 else Cat(tuple(items))), flags
 
-    def quoted(self, flags: _Flags) -> list[Node]:
+    def quoted(self, flags: Flags) -> list[Node]:
         end = self.source.find(r"\E", self.at)
         text = self.source[self.at : end if end >= 0 else None]
         self.at = len(self.source) if end < 0 else end + 2
         return [literal(char, flags) for char in text]
 
-    def flags_only(self, flags: _Flags) -> _Flags | None:
+    def flags_only(self, flags: Flags) -> Flags | None:
         """`(?i)` holds to the end of the group it stands in."""
+        if not self.peek("(?"):
+            return None
         end = self.source.find(")", self.at)
         said = self.source[self.at + 2 : end]
-        if not self.peek("(?") or end < 0 or not said or said.strip("imsU-"):
+        if end < 0 or not said or said.strip("imsU-"):
             return None
         self.at = end + 1
         return self.changed(flags, said)
 
-    def changed(self, flags: _Flags, said: str) -> _Flags:
+    def changed(self, flags: Flags, said: str) -> Flags:
         on, _, off = said.partition("-")
         return replace(flags, **dict.fromkeys(on, True), **dict.fromkeys(off, False))
 
-    def one(self, flags: _Flags) -> Node:
+    def one(self, flags: Flags) -> Node:
         char = self.source[self.at]
         match char:
             case "(":
@@ -357,9 +363,9 @@ class _Reader:
                 self.at += 1
                 return literal(char, flags)
 
-    def group(self, flags: _Flags) -> Node:
+    def group(self, flags: Flags) -> Node:
         start = self.at
-        for opener, name in _GROUPS_THAT_ARE_NOT.items():
+        for opener, name in UNAVAILABLE.items():
             if self.peek(opener):
                 raise self.fault(f"{name} is not available: matching has to stay linear", hint=_NO_LOOKING)
         self.at += 1
@@ -388,7 +394,7 @@ class _Reader:
             return name
         return None if self.take("?") else ""
 
-    def scoped(self, flags: _Flags, start: int) -> _Flags:
+    def scoped(self, flags: Flags, start: int) -> Flags:
         end = self.source.find(":", self.at)
         said = self.source[self.at : end]
         if end < 0 or said.strip("imsU-"):
@@ -396,7 +402,7 @@ class _Reader:
         self.at = end + 1
         return self.changed(flags, said)
 
-    def klass(self, flags: _Flags) -> Node:
+    def klass(self, flags: Flags) -> Node:
         start = self.at
         self.at += 1
         negated = self.take("^")
@@ -425,7 +431,7 @@ class _Reader:
         end = self.source.find(":]", self.at)
         self.at = self.at + 1 if end < 0 else end + 2
 
-    def escape(self, flags: _Flags, *, inside: bool = False) -> Node:
+    def escape(self, flags: Flags, *, inside: bool = False) -> Node:
         start = self.at
         if start + 1 >= len(self.source):
             raise self.fault("a '\\' at the very end", hint=r"Write \\ for the character itself")
@@ -439,7 +445,7 @@ class _Reader:
             return Atom("\\" + char, 1, len(char.encode()))
         return self.longer_escape(char, start, flags)
 
-    def longer_escape(self, char: str, start: int, flags: _Flags) -> Node:
+    def longer_escape(self, char: str, start: int, flags: Flags) -> Node:
         if char in "pP":
             self.braced_or_one(start, "a Unicode class", r"\pL or \p{Greek}")
         elif char == "x":
@@ -467,14 +473,14 @@ class _Reader:
         if not digits or end < 0 or set(digits) - set("0123456789abcdefABCDEF"):
             raise self.fault(r"\x without its hexadecimal digits", start, r"Write \x41 or \x{1F600}")
 
-    def repeated(self, node: Node, flags: _Flags, start: int) -> Node:
+    def repeated(self, node: Node, flags: Flags, start: int) -> Node:
         bounds = self.bounds()
         if bounds is None:
             return node
         lo, hi = bounds
         lazy = self.take("?") != flags.U
         if self.peek("+") or self.peek("*") or (self.bounds_at() is not None):
-            raise self.fault("a repeat of a repeat", hint="Possessive repeats do not exist here; put it in (?:…)")
+            raise self.fault("a repeat of a repeat", hint="Possessive repeats need engine: regex; else put it in (?:…)")
         if isinstance(node, Assertion):
             raise self.fault("a place cannot be repeated", start)
         return Repeat(node, lo, hi, lazy)
@@ -486,10 +492,11 @@ class _Reader:
         return bounds
 
     def bounds(self) -> tuple[int, int | None] | None:
-        for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-            if self.take(sign):
-                return bounds
-        return self.counted() if self.peek("{") else None
+        sign = self.source[self.at : self.at + 1]
+        if sign in _BOUNDS:
+            self.at += 1
+            return _BOUNDS[sign]
+        return self.counted() if sign == "{" else None
 
     def counted(self) -> tuple[int, int | None] | None:
         """`{n}`, `{n,}`, `{n,m}`; anything else in braces stands for itself, as in RE2."""
@@ -518,14 +525,18 @@ def _unknown_escape(char: str, start: int) -> tuple[str, int, str]:
         return (
             "a back-reference is not available: matching has to stay linear",
             start,
-            "Write the alternatives out",
+            "Write the alternatives out, or say engine: regex",
         )
     return f"an unknown escape \\{char}", start, hints.get(char, f"Write {char} for the letter itself")
 
 
-def literal(char: str, flags: _Flags | None = None) -> Atom:
+def literal(char: str, flags: Flags | None = None) -> Atom:
     """One character that stands for itself."""
-    ignore_case = flags is not None and flags.i and char.isalpha()
+    return _literal(char, flags is not None and flags.i and char.isalpha())
+
+
+@lru_cache(maxsize=1024)
+def _literal(char: str, ignore_case: bool) -> Atom:
     source = char if char.isalnum() or not char.isascii() else _escaped(char)
     width = len(char.encode("utf-8", "surrogatepass"))
     # Folding may change a letter's width: k is also the three bytes of the Kelvin sign.
@@ -544,7 +555,7 @@ def _escaped(char: str) -> str:
 
 def words(text: str, *, ignore_case: bool, whole: bool) -> Node:
     """A literal text; `whole` asks for word boundaries where its edges are ASCII word characters."""
-    chars: tuple[Node, ...] = tuple(literal(char, _Flags(i=ignore_case)) for char in text)
+    chars: tuple[Node, ...] = tuple(literal(char, Flags(i=ignore_case)) for char in text)
     edge = Assertion(r"\b")
     before = (edge,) if whole and _is_word(text[0]) else ()
     after = (edge,) if whole and _is_word(text[-1]) else ()
@@ -555,9 +566,11 @@ def _is_word(char: str) -> bool:
     return char.isascii() and (char.isalnum() or char == "_")
 
 
+# A policy's own patterns are read to check them and to use them, the detectors' by each rule that names them.
+@lru_cache(maxsize=2048)
 def parse(source: str) -> Node:
     """The tree of a pattern. Raises PatternError with the offset of the fault."""
-    node = _Reader(source).whole()
+    node = Reader(source).whole()
     if widths(node)[0] == 0:
         raise PatternError("this pattern matches the empty text", 0, "Make at least one character of it required")
     return node

@@ -1,30 +1,51 @@
 """What one guardrail looks for, compiled so that a stream can obey it.
 
-Clean text costs two searches, however many matchers there are: is there anything like a match (`maybe`), and could
-one still be growing at the end (`growing_from`)? Only where the answer is yes are single matchers asked, and only
-those that a set of all of them names.
+Clean text costs a look for the matchers' keys, however many there are, and a stream another one for what may have
+begun at its end. Single matchers are asked only where their keys are.
 """
 
-from collections.abc import Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import shake_256
+from importlib import resources
 
+from .ahead import Ahead
 from .engine import Program, ProgramSet
+from .keys import LONG_BITS, SHORT_BITS, Kind, keys, shorter
 from .matcher import Matcher, Shape, after, floor
-from .pattern import Node, opening, prefixes, render, widths
+from .pattern import Node, opening, prefixes, render
+from .places import SHORT_TEXT
+from .prefilter import Prefilter
 
 # Bytes of a lane that may wait for a match to be decided, and bytes that a decided one may go on to swallow.
 DEFAULT_MAX_HOLD = 1024
 MAX_SWALLOW = 64 << 10
+# Bytes that all of a text's may be followed together, and how many more for each byte of the text before them.
+MAX_FOLLOWED = 256 << 10
+FOLLOWED_PER_BYTE = 4
+# Findings in one text, beyond which its rule fails.
+MAX_FINDINGS = 100_000
+# A character has so many bytes at most.
+_WIDEST = 4
 # An assertion looks at one byte to its left.
 CONTEXT = 1
-# Counts beyond this are widened where a superset will do.
-_LOOSE = 8
+# Which kinds of keys share an automaton. Over a long text each by itself is quicker; a delta is so short that the
+# number of calls counts.
+_APART = tuple((kind,) for kind in Kind)
+_IN_PAIRS = ((Kind.WORDS, Kind.GAPS), (Kind.DIGITS, Kind.LETTERS))
 # What automata are warmed with: they are built as texts lead them, and the first exchange should not pay for it.
+# Beside this: this package's own code, and noise in the alphabets of numbers and of base64.
 _WARM_UP = """Dear team, the token of the API is in your account: see https://example.com/docs?key=value (step 2).
 {"id": "call_1", "name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\", \\"days\\": 3}"} password = none;
 def main(argv): return os.environ["HOME"]  # 2024-05-01T12:30:45Z ERROR [worker-7] 10.0.0.1 - "GET /v1/x HTTP/1.1"
 """
+_NUMBERS = b"00112233445566778899--::..  /T,abcdefkm="
+_NOISE = 90_000
+_OF_EACH_FILE = 3_000
+_DELTA = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,117 +65,122 @@ class Ruleset:
 
     def __init__(self, shapes: Sequence[Shape], options: Options = Options()) -> None:
         self.options = options
-        self.matchers = tuple(Matcher(shape.lenient() if options.skips_failing else shape) for shape in shapes)
+        self.matchers = tuple((shape.lenient() if options.skips_failing else shape).matcher() for shape in shapes)
+        self.context = max((m.context for m in self.matchers), default=CONTEXT)
+        self._is_timed = any(m.opened() is not m for m in self.matchers)
         self.replacements = tuple(self.replacement(m.name) for m in self.matchers)
-        self._short_width = max((m.width or 0 for m in self.matchers if self.is_short(m)), default=0)
-        self._narrowest = min(widths(m.node)[0] for m in self.matchers)
-        self._maybe = Program(_any([self._suspect(m) for m in self.matchers]))
-        self._growing = Program(_growing(m.node for m in self.matchers))
+        self._openings: dict[Node, Program] = {}
+        found = [keys(self._decided(matcher), LONG_BITS) for matcher in self.matchers]
+        self._whole = Prefilter(found, _APART)
+        self._running = Prefilter([[shorter(key, SHORT_BITS) for key in each] for each in found], _IN_PAIRS)
 
     def replacement(self, name: str) -> str:
         return self.options.replacement.replace("{name}", name)
+
+    def opened(self) -> "Ruleset":
+        """For one text, whose matchers' time is counted together."""
+        if not self._is_timed:
+            return self
+        mine = copy(self)
+        mine.matchers = tuple(matcher.opened() for matcher in self.matchers)
+        return mine
+
+    @property
+    def gave_up(self) -> bool:
+        """A matcher has run out of time for this text, and failing is let pass."""
+        return self._is_timed and any(matcher.gave_up for matcher in self.matchers)
 
     def is_short(self, matcher: Matcher) -> bool:
         """A short matcher is decided before it can overflow."""
         return matcher.width is not None and matcher.width < self.options.max_hold
 
-    def _suspect(self, matcher: Matcher) -> str:
+    def _decided(self, matcher: Matcher) -> Node:
         """Matches wherever the matcher does, and wherever it could overflow."""
-        node = matcher.node if self.is_short(matcher) else opening(matcher.node, self.options.max_hold)
-        return render(node, wide=_LOOSE)
+        return matcher.node if self.is_short(matcher) else opening(matcher.node, self.options.max_hold)
 
-    def could_overflow(self, text: bytes) -> bool:
-        """False when nothing in the text stays the beginning of a match for as long as `max_hold` bytes."""
-        return any(self._overflows(matcher, begins, text) for matcher, begins in self._long_matchers)
+    def could_overflow(self, text: bytes, names: Sequence[int]) -> bool:
+        """False when none of these matchers stays undecided for as long as `max_hold` bytes of the text."""
+        if len(text) < self.options.max_hold:
+            return False
+        return any(
+            self._overflows(self.matchers[name], text) for name in names if not self.is_short(self.matchers[name])
+        )
 
-    @cached_property
-    def _long_matchers(self) -> list[tuple[Matcher, Program]]:
-        """Those that can overflow, each with what any text begins with in which it does."""
-        long = [matcher for matcher in self.matchers if not self.is_short(matcher)]
-        return [(matcher, Program(render(opening(matcher.node, self.options.max_hold)))) for matcher in long]
+    def ahead(self, text: bytes, names: Sequence[int]) -> Ahead:
+        """Where these matchers may begin in a text that is whole."""
+        return Ahead(text, {name: self._opening(self.matchers[name]) for name in names})
 
-    def _overflows(self, matcher: Matcher, begins: Program, text: bytes) -> bool:
-        at = 0
+    def _opening(self, matcher: Matcher) -> Program:
+        """What any text begins with in which the matcher overflows. Compiled when first asked for."""
+        if matcher.node not in self._openings:
+            self._openings[matcher.node] = Program(render(self._decided(matcher)))
+        return self._openings[matcher.node]
+
+    def _overflows(self, matcher: Matcher, text: bytes) -> bool:
+        """Errs on one side. Every stretch of `max_hold` bytes has one of the cuts in its last quarter."""
+        at, begins, quarter = 0, self._opening(matcher), (self.options.max_hold - _WIDEST) // 4
         while (span := begins.search(text, at)) is not None:
-            start = span[0]
-            limit = floor(text, start + self.options.max_hold)
-            low = max(0, start - CONTEXT)
             if span[0] == span[1]:  # it begins with anything at all
                 return True
-            if limit <= len(text) and matcher.reach(text[low:limit], start - low) + low >= limit:
+            cut = (-(-span[0] // quarter) + 3) * quarter
+            if cut > len(text):
+                return False
+            low = max(0, cut - self.options.max_hold)
+            piece = text[max(0, low - CONTEXT) : floor(text, cut)]
+            if len(piece) - matcher.growing_from(piece, min(low, CONTEXT)) >= 3 * quarter - _WIDEST:
                 return True
-            at = after(text, start)
+            at = after(text, cut - 3 * quarter)
         return False
 
     def warm(self) -> None:
         """Builds what ordinary text needs of the automata."""
-        text = _WARM_UP.encode()
-        for at in range(0, len(text), 4):
-            self.maybe(text[max(0, at - 8) : at + 4], 0)
-            self.growing_from(text[max(0, at - 24) : at + 4], 0)
-        self.maybe(text, 0)
-        self.matching(text)
-        self.beginning(text)
-        self.could_overflow(text)
+        for text, in_deltas in _warm_ups():
+            self._whole.names(text)
+            for at in range(0, min(len(text), in_deltas), _DELTA):
+                piece = text[max(0, at - 24) : at + _DELTA]
+                self.growing_from(piece, min(len(piece), 1), self.started(piece, max(0, len(piece) - 12)))
+                self.quiet_until(piece, min(len(piece), 1))
 
-    def maybe(self, text: bytes, start: int) -> bool:
-        """False when no match begins at `start` or later, and nothing overflows."""
-        return len(text) - start >= self._narrowest and self._maybe.search(text, start) is not None
+    def suspects(self, text: bytes) -> Sequence[int]:
+        """The matchers that may have a match in a whole text, or overflow there."""
+        return self._whole.names(text)
 
     def may_be_in(self, text: str) -> bool:
         """False when nothing is found in the text."""
-        return self.maybe(text.encode("utf-8", "surrogatepass"), 0)
+        return bool(self.suspects(text.encode("utf-8", "surrogatepass")))
 
-    def growing_from(self, text: bytes, start: int) -> int:
-        """The first position from `start` on where a match could still be growing; the text's end if none is."""
-        end = len(text)
-        span = self._growing.search(text, start)
-        if span is None:
-            return end
-        if span[0] >= end - self._short_width or not self._short_width:
-            return span[0]
-        return self._growing_from_afar(text, start)
+    def started(self, text: bytes, start: int) -> Sequence[int]:
+        """The matchers of which a match, or enough of one to ask them, may begin at `start` or later."""
+        return self._running.names(text[start - CONTEXT :] if start > CONTEXT else text)
 
-    def _growing_from_afar(self, text: bytes, start: int) -> int:
-        """What looks as if it had been growing for longer than a short matcher can: only a long one may have."""
-        end = len(text)
-        spans = []
-        if self._short is not None:
-            spans.append(self._short.search(text, floor(text, max(start, end - self._short_width))))
-        if self._long is not None:
-            spans.append(self._long.search(text, start))
-        return min((span[0] for span in spans if span is not None), default=end)
+    def quiet_until(self, text: bytes, start: int) -> int | None:
+        """The same where no match, or enough of one to ask a matcher, begins at `start` or later; None elsewhere."""
+        if start and len(text) - start <= SHORT_TEXT:
+            return self._running.beginnings.quiet_until(text, start)
+        return None if self.started(text, start) else self._running.beginnings.begun_from(text, start)
 
-    @cached_property
-    def _short(self) -> Program | None:
-        nodes = [m.node for m in self.matchers if self.is_short(m)]
-        return Program(_growing(nodes)) if nodes else None
+    def growing_from(self, text: bytes, start: int, started: Sequence[int]) -> int:
+        """The first position from `start` on where a match could still be growing; the text's end if none is.
 
-    @cached_property
-    def _long(self) -> Program | None:
-        nodes = [m.node for m in self.matchers if not self.is_short(m)]
-        return Program(_growing(nodes)) if nodes else None
-
-    def matching(self, text: bytes) -> Sequence[int]:
-        """The matchers that may have a match somewhere in the text."""
-        return self._matching.names(text)
+        `started` is what is said of the text.
+        """
+        begun = self._running.beginnings.begun_from(text, start)
+        return min([begun, *(self.matchers[index].growing_from(text, start) for index in started)])
 
     def beginning(self, text: bytes) -> Sequence[int]:
         """The matchers of which the text may be a beginning, whole matches included."""
         return self._beginning.names(text)
 
     @cached_property
-    def _matching(self) -> ProgramSet:
-        return ProgramSet([render(m.node, wide=_LOOSE) for m in self.matchers])
-
-    @cached_property
     def _beginning(self) -> ProgramSet:
         return ProgramSet([prefixes(m.node, loose=True) for m in self.matchers], whole=True)
 
 
-def _any(sources: Sequence[str]) -> str:
-    return f"(?:{'|'.join(sources)})"
-
-
-def _growing(nodes: Iterable[Node]) -> str:
-    return _any([prefixes(node, loose=True) for node in nodes]) + r"\z"
+def _warm_ups() -> Iterator[tuple[bytes, int]]:
+    """Texts, and how many bytes of each to look at in deltas."""
+    noise = shake_256(b"noise").digest(_NOISE)
+    code = (path.read_bytes()[:_OF_EACH_FILE] for path in resources.files(__package__).iterdir() if path.is_file())
+    yield _WARM_UP.encode(), len(_WARM_UP)
+    yield b"".join(sorted(code)), 1_500
+    yield noise[: _NOISE // 2].translate(bytes(_NUMBERS[code % len(_NUMBERS)] for code in range(256))), 200
+    yield b64encode(noise), 200

@@ -36,12 +36,12 @@ class Client:
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
         url = provider.url
-        self._host = b"host: %b\r\n" % url.authority.encode("ascii")
-        self._prefix = b""
+        host = b"host: %b\r\n" % url.authority.encode("ascii")
+        # What stands before the request's target, and its first lines.
+        self._direct = self._usual = (b"", host)
         if proxy is not None and url.scheme == "http":
-            self._prefix = url.origin.encode("ascii")
-            if proxy.authorization:
-                self._host += b"proxy-authorization: %b\r\n" % proxy.authorization
+            secret = b"proxy-authorization: %b\r\n" % proxy.authorization if proxy.authorization else b""
+            self._usual = (url.origin.encode("ascii"), host + secret)
 
     def target(self, raw_path: bytes, query: bytes) -> bytes:
         """The request target for a client's path and query (with its `?`)."""
@@ -63,17 +63,15 @@ class Client:
     async def open(self, method: str, target: bytes, headers: Headers, body: bytes | None) -> Call:
         """Sends a request's head and its body; with None the body is to follow by `Call.write` and `Call.end`."""
         connection = self._take() or await self._connect()
-        return connection.open(method, self._head(method, target, headers), body)
+        return connection.open(method, _head(method, target, headers, self._usual), body)
 
-    def _head(self, method: str, target: bytes, headers: Headers) -> bytes:
-        lines = [b"%b: %b\r\n" % header for header in headers]
-        return b"%b %b%b HTTP/1.1\r\n%b%b\r\n" % (
-            method.encode("ascii"),
-            self._prefix,
-            target,
-            self._host,
-            b"".join(lines),
-        )
+    async def switch(self, method: str, target: bytes, headers: Headers) -> Call:
+        """Asks for another protocol, on a connection that nobody had before and nobody gets afterwards.
+
+        A proxy is asked for a way through by CONNECT, to an http:// provider too: RFC 6455, 4.1.
+        """
+        connection = await self._connect(alone=True)
+        return connection.open(method, _head(method, target, headers, self._direct), b"", switches=True)
 
     # --- the pool ---
 
@@ -120,11 +118,11 @@ class Client:
 
     # --- new connections ---
 
-    async def _connect(self) -> Connection:
+    async def _connect(self, alone: bool = False) -> Connection:
         limit = self.provider.timeouts.connect
         try:
             async with asyncio.timeout(limit):
-                return await self._establish()
+                return await self._establish(alone)
         except TimeoutError:
             raise UpstreamTimeout("connect", limit) from None
         except OSError as error:
@@ -135,16 +133,23 @@ class Client:
         through = f" through the proxy {self.proxy}" if self.proxy else ""
         return f"The provider {self.provider.name!r} at {url.authority}{through}"
 
-    async def _establish(self) -> Connection:
-        connection = Connection(self.provider.name, self._keep, IDLE_SECONDS)
+    async def _establish(self, alone: bool) -> Connection:
+        connection = Connection(self.provider.name, Connection.drop if alone else self._keep, IDLE_SECONDS)
         proxy, url = self.proxy, self.provider.url
+        secure = url.scheme == "https"
         if proxy is None:
-            await _dial(connection, url.host, url.port, url.scheme == "https")
-        elif url.scheme == "http":
-            await _dial(connection, proxy.host, proxy.port, proxy.scheme == "https")
+            await _dial(connection, url.host, url.port, secure)
+        elif secure or alone:
+            await _tunnel(connection, proxy, url.host, url.port, secure)
         else:
-            await _tunnel(connection, proxy, url.host, url.port)
+            await _dial(connection, proxy.host, proxy.port, proxy.scheme == "https")
         return connection
+
+
+def _head(method: str, target: bytes, headers: Headers, first: tuple[bytes, bytes]) -> bytes:
+    prefix, host = first
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    return b"%b %b%b HTTP/1.1\r\n%b%b\r\n" % (method.encode("ascii"), prefix, target, host, lines)
 
 
 @cache
@@ -169,8 +174,8 @@ async def _dial(protocol: asyncio.Protocol, host: str, port: int, tls: bool) -> 
     return transport
 
 
-async def _tunnel(connection: Connection, proxy: Proxy, host: str, port: int) -> None:
-    """CONNECT through the proxy, then TLS with the provider inside."""
+async def _tunnel(connection: Connection, proxy: Proxy, host: str, port: int, secure: bool) -> None:
+    """CONNECT through the proxy, then TLS with the provider inside, or the provider's plain connection."""
     opening = _Opening()
     transport = await _dial(opening, proxy.host, proxy.port, proxy.scheme == "https")
     try:
@@ -178,9 +183,13 @@ async def _tunnel(connection: Connection, proxy: Proxy, host: str, port: int) ->
         secret = b"Proxy-Authorization: %b\r\n" % proxy.authorization if proxy.authorization else b""
         transport.write(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (authority, authority, secret))
         await opening.done
-        loop = asyncio.get_running_loop()
-        secured: Any = await loop.start_tls(transport, connection, _tls(), server_hostname=host)
-        connection.connection_made(secured)
+        through: Any = transport
+        if secure:
+            loop = asyncio.get_running_loop()
+            through = await loop.start_tls(transport, connection, _tls(), server_hostname=host)
+        else:
+            transport.set_protocol(connection)
+        connection.connection_made(through)
     except BaseException:
         transport.abort()
         raise

@@ -2,6 +2,9 @@
 
 A connection serves one `Call` at a time. Bytes are never decoded, decompressed or re-cased. What the reader does
 not take stays in the kernel: at HIGH_WATER unread bytes the socket is no longer read.
+
+A call that `switches` may be answered by 101. From then on its connection carries bytes both ways by `Call.write` and
+`Reply.read`, and each side may end its own before the other does.
 """
 
 import asyncio
@@ -22,6 +25,9 @@ MAX_HEAD = 256 * 1024
 # Bodies up to this size are copied behind the head into one write.
 _JOINED = 64 * 1024
 _RESET = struct.pack("ii", 1, 0)
+# What is still to be sent when both sides of a switched connection have ended may take so long to leave.
+_FLUSH_SECONDS = 10.0
+SWITCHED = 101
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -68,11 +74,15 @@ class Call:
         "pieces",
         "reply",
         "sent",
+        "switched",
+        "switches",
     )
 
-    def __init__(self, connection: "Connection", bodiless: bool) -> None:
+    def __init__(self, connection: "Connection", bodiless: bool, switches: bool = False) -> None:
         self._connection: Connection | None = connection
         self._bodiless = bodiless
+        self.switches = switches
+        self.switched = False
         self._reader: asyncio.Future[None] | None = None
         self._error: ExchangeError | None = None
         self._head: tuple[bytes, Headers] = (b"", [])
@@ -98,8 +108,12 @@ class Call:
             self._live().write(b"0\r\n\r\n")
         self.sent = True
 
+    def half_close(self) -> bool:
+        """We have nothing more to say on a switched connection. False where the provider cannot be told: with TLS."""
+        return self._live().half_close()
+
     def _live(self) -> "Connection":
-        if self._connection is None or self._error is not None:
+        if self._connection is None or self._error is not None or self._connection.gone:
             raise self._error or UpstreamBroken("The connection to the provider is closed.")
         return self._connection
 
@@ -150,7 +164,8 @@ class Call:
         connection, self._connection = self._connection, None
         self.reply = None  # breaks a reference cycle: the collector stays idle
         if connection is not None:
-            connection.finish(complete=self.complete and self.sent and self._error is None)
+            complete = self.complete and self.sent and self._error is None
+            connection.finish(complete, flush=self.switched)
 
     # --- what the parser says ---
 
@@ -168,9 +183,10 @@ class Call:
         status = connection.parser.get_status_code()
         reason, headers = self._head
         self._head = (b"", [])
-        if status < 200:
+        if status < 200 and not (self.switches and status == SWITCHED):
             return
         self._until_close = connection.note(status, headers)
+        self.switched = status == SWITCHED and connection.parser.should_upgrade()
         self.reply = Reply(self, status, reason, headers)
         if self._bodiless:
             self.complete = True
@@ -186,9 +202,14 @@ class Call:
         self._wake()
 
     def on_message_complete(self) -> None:
-        if self.reply is not None:
+        if self.reply is not None and not self.switched:
             self.complete = True
             self._wake()
+
+    def on_end(self) -> None:
+        """The provider has nothing more to say on a switched connection."""
+        self.complete = True
+        self._wake()
 
     def lost(self, error: ExchangeError) -> None:
         """The connection is gone. A body that lasts until the close is complete by that; any other is broken."""
@@ -245,9 +266,9 @@ class Connection(asyncio.Protocol):
 
     # --- calls ---
 
-    def open(self, method: str, head: bytes, body: bytes | None) -> Call:
+    def open(self, method: str, head: bytes, body: bytes | None, switches: bool = False) -> Call:
         """Sends a request's head, and its body if it is all there. With None the body follows by `Call.write`."""
-        call = self._call = Call(self, bodiless=method == "HEAD")
+        call = self._call = Call(self, method == "HEAD", switches)
         self.parser = httptools.HttpResponseParser(call)
         self.parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -272,7 +293,7 @@ class Connection(asyncio.Protocol):
 
     def note(self, status: int, headers: Headers) -> bool:
         """Learns from a reply's headers how the connection goes on; True if the body lasts until it closes."""
-        self._keep_alive = self.parser.should_keep_alive()
+        self._keep_alive = status != SWITCHED and self.parser.should_keep_alive()
         framed = status in (204, 304)
         for name, value in headers:
             if name == b"content-length" or (name == b"transfer-encoding" and b"chunked" in value.lower()):
@@ -281,7 +302,7 @@ class Connection(asyncio.Protocol):
                 self.idle_limit = min(self.idle_limit, _stated_limit(value, self.idle_limit))
         return not framed
 
-    def finish(self, complete: bool) -> None:
+    def finish(self, complete: bool, flush: bool = False) -> None:
         """The call is over. One that was cut short ends by a reset: a close would wait behind what is unsent."""
         call, self._call = self._call, None
         if call is None or self._transport is None:
@@ -293,6 +314,10 @@ class Connection(asyncio.Protocol):
         if not complete:
             sock = self._transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        elif flush:
+            self._transport.close()
+            asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.drop)
+            return
         self.drop()
 
     def drop(self) -> None:
@@ -302,8 +327,18 @@ class Connection(asyncio.Protocol):
 
     # --- flow ---
 
+    @property
+    def gone(self) -> bool:
+        return self._transport is None
+
     def write(self, data: bytes) -> None:
         self._transport.write(data)
+
+    def half_close(self) -> bool:
+        can: bool = self._transport.can_write_eof() and not self._transport.is_closing()
+        if can:
+            self._transport.write_eof()
+        return can
 
     def pause(self) -> None:
         if self._reading:
@@ -334,15 +369,35 @@ class Connection(asyncio.Protocol):
         if call.complete:
             self._keep_alive = False
             return
+        if call.switched:
+            call.on_body(data)
+            return
         try:
             self.parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        except httptools.HttpParserUpgrade as switch:
+            self._switch(call, data[switch.args[0] :])
+            return
+        except httptools.HttpParserError:
             self._unreadable(call)
             return
         if call.reply is None:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD:
                 self._fail(f"The provider {self.name!r} sent more than {MAX_HEAD // 1024} KiB of headers.")
+
+    def _switch(self, call: Call, rest: bytes) -> None:
+        if not call.switched:
+            self._unreadable(call)
+        elif rest:
+            call.on_body(rest)
+
+    def eof_received(self) -> bool:
+        """The provider's end leaves our side of a switched connection open; any other is closed by it."""
+        call = self._call
+        if call is None or not call.switched:
+            return False
+        call.on_end()
+        return self._transport is not None and self._transport.can_write_eof()
 
     def _unreadable(self, call: Call) -> None:
         """Bytes after a complete reply cost only the connection; anything else costs the reply."""

@@ -1,15 +1,17 @@
 """Providers, the models at them, and where a request for them goes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ..config import Duration, Strict
 
 Auth = Literal["bearer", "x-api-key", "api-key"]
+Dialect = Literal["native", "chat"]
+TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 DEFAULT_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 
@@ -87,8 +89,38 @@ class ProviderConfig(Strict):
         repr=False,
         description="The key sent to the provider in place of the client's. Absent: the client's own goes through.",
     )
+    api_keys: tuple[Annotated[str, Field(min_length=1, pattern=r"^[\x21-\x7e]+$")], ...] = Field(
+        (),
+        repr=False,
+        description="Several keys in place of api_key, used in turn. One whose limits are used up is left out until "
+        "they reopen, under `resilience`.",
+    )
     auth: Auth = Field("bearer", description="The header that carries api_key.")
+    responses: Dialect = Field(
+        "native",
+        description="How Responses requests are served there: by its own endpoint, or as chat completions.",
+    )
+    messages: Dialect = Field(
+        "native",
+        description="How Anthropic Messages requests are served there: by its own endpoint, or as chat completions.",
+    )
+    token_limit: TokenLimit = Field(
+        "max_tokens",
+        description="The field of a chat completion in which the provider takes the most tokens of a reply, for "
+        "requests of other APIs. OpenAI's reasoning models want max_completion_tokens, most other servers max_tokens.",
+    )
     timeouts: TimeoutsConfig = Field(TimeoutsConfig(), description="Limits on time.")
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> "ProviderConfig":
+        if self.api_key is not None and self.api_keys:
+            raise ValueError("expected `api_key` or `api_keys`, not both")
+        return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The provider's own keys."""
+        return self.api_keys if self.api_key is None else (self.api_key,)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """The base URL is shown without its credentials and query."""
@@ -115,6 +147,10 @@ class Provider:
     api_key: str | None = field(default=None, repr=False)
     auth: Auth = "bearer"
     timeouts: Timeouts = Timeouts()
+    responses: Dialect = "native"
+    messages: Dialect = "native"
+    token_limit: TokenLimit = "max_tokens"  # noqa: S105 -- no password
+    more_keys: tuple[str, ...] = field(default=(), repr=False)
     url: BaseUrl = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +159,32 @@ class Provider:
     @classmethod
     def of(cls, name: str, config: ProviderConfig) -> "Provider":
         times: dict[str, Any] = config.timeouts.model_dump()
-        return cls(name, config.base_url, config.api_key, config.auth, Timeouts(**times))
+        return cls(
+            name,
+            config.base_url,
+            next(iter(config.keys), None),
+            config.auth,
+            Timeouts(**times),
+            config.responses,
+            config.messages,
+            config.token_limit,
+            config.keys[1:],
+        )
+
+    def keyed(self) -> "tuple[Provider, ...]":
+        """The provider with each of its keys alone, or as it is where it has none. All have its name."""
+        keys = (self.api_key, *self.more_keys)
+        return tuple(replace(self, api_key=key, more_keys=()) for key in keys) if self.more_keys else (self,)
+
+    def served_as(self, api: str) -> Dialect:
+        """How requests of an API are served here."""
+        match api:
+            case "responses":
+                return self.responses
+            case "messages" | "count_tokens":
+                return self.messages
+            case _:
+                return "native"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,20 @@ Fields as in the OpenAI API reference, with those that compatible servers add: `
 llama.cpp), `reasoning` and `reasoning_details` (OpenRouter), content as a list of parts in replies (Mistral).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
 from ..core.surface import Kind, Lane, Slot, Surface
-from . import jsondoc, sse
+from ..core.usage import Usage
+from ..errors import ExchangeError
+from . import asking, jsondoc, sse
+from . import usage as reported
+from .errors import openai_shape
+from .small import settings
+from .stream import Spoken
+from .walk import content, optional, others, walk
 
 NAME = "chat"
 
@@ -32,16 +39,22 @@ REQUEST_TOOL_INPUT = Surface("chat.request.messages[].tool_calls[].custom.input"
 REQUEST_PREDICTION = Surface("chat.request.prediction.content", Kind.USER)
 REQUEST_TOOLS = Surface("chat.request.tools[]", Kind.TOOLS)
 REQUEST_FORMAT = Surface("chat.request.response_format", Kind.TOOLS)
+REQUEST_FIELDS = {
+    field: Surface(f"chat.request.{field}", Kind.USER)
+    for field in ("metadata", "user", "safety_identifier", "prompt_cache_key", "stop", "web_search_options")
+}
+UNKNOWN = Surface("chat.request (undocumented fields)", Kind.USER, unknown=True)
 
 CONTENT = Surface("chat.reply.content", Kind.REPLY)
 REFUSAL = Surface("chat.reply.refusal", Kind.REPLY)
 TRANSCRIPT = Surface("chat.reply.audio.transcript", Kind.REPLY)
 REASONING = Surface("chat.reply.reasoning", Kind.REASONING)
-TOOL_NAME = Surface("chat.reply.tool_calls[].function.name", Kind.TOOL_CALLS)
+TOOL_NAME = Surface("chat.reply.tool_calls[].function.name", Kind.TOOL_CALLS, calls="loose")
 TOOL_ARGUMENTS = Surface("chat.reply.tool_calls[].function.arguments", Kind.TOOL_CALLS, json=True)
 TOOL_INPUT = Surface("chat.reply.tool_calls[].custom.input", Kind.TOOL_CALLS)
 ERROR = Surface("chat.reply.error.message", Kind.REPLY)
 OPAQUE = Surface("chat.reply", Kind.REPLY, json=True)
+UNKNOWN_REPLY = Surface("chat.reply (undocumented fields)", Kind.REPLY, unknown=True)
 
 # Every place, in the order of the request and then the reply.
 REQUEST_SURFACES = (
@@ -49,14 +62,17 @@ REQUEST_SURFACES = (
     *REQUEST_NAME.values(),
     *(REQUEST_REFUSAL, REQUEST_REASONING, REQUEST_TOOL_NAME, REQUEST_TOOL_ARGUMENTS, REQUEST_TOOL_INPUT),
     *(REQUEST_PREDICTION, REQUEST_TOOLS, REQUEST_FORMAT),
+    *REQUEST_FIELDS.values(),
+    UNKNOWN,
 )
-REPLY_SURFACES = (CONTENT, REFUSAL, TRANSCRIPT, REASONING, TOOL_NAME, TOOL_ARGUMENTS, TOOL_INPUT, ERROR, OPAQUE)
-SURFACES = (*REQUEST_SURFACES, *REPLY_SURFACES)
+REPLY_SURFACES = (
+    *(CONTENT, REFUSAL, TRANSCRIPT, REASONING, TOOL_NAME, TOOL_ARGUMENTS, TOOL_INPUT),
+    *(ERROR, OPAQUE, UNKNOWN_REPLY),
+)
 
 # A name is one word to a client: it never leaves in halves.
 NAMES = frozenset((TOOL_NAME,))
-# A text in a place where none is known is whole as it stands: nothing of it is held back for a next frame.
-ALONE = frozenset((ERROR, OPAQUE))
+COPIES = False
 
 _ROLES = {
     "system": Kind.SYSTEM,
@@ -74,14 +90,31 @@ _WORDS = frozenset(("role", "tool_call_id", "id", "index", "type", "object"))
 _REQUEST_FIELDS = _SAID | {"name", "audio"}
 _REPLY_FIELDS = _SAID | {"audio"}
 _PLAIN_CHOICE = frozenset(("index", "delta", "finish_reason", "logprobs", "content_filter_results", "stop_reason"))
-_CHOICE_FIELDS = _PLAIN_CHOICE | {"message", "native_finish_reason", "matched_stop", "token_ids"}
-_CALL_FIELDS = frozenset(("id", "index", "type", "function", "custom"))
+_CHOICE_FIELDS = frozenset(("delta", "message", "logprobs", "content_filter_results"))
+_CHOICE_WORDS = _WORDS | {"finish_reason", "native_finish_reason", "stop_reason", "matched_stop"}
+_CALL_FIELDS = frozenset(("function", "custom"))
+_DETAIL_FIELDS = frozenset(("text", "summary"))
 # The last three are sealed by the provider, who must get them back as they are.
-_DETAIL_FIELDS = frozenset(("text", "summary", "format", "data", "signature", "encrypted_content"))
-_AUDIO_FIELDS = frozenset(("id", "data", "transcript", "expires_at"))
-_HEAD = frozenset(("id", "object", "created", "model", "system_fingerprint", "service_tier", "error"))
-# Parts whose payload is not text. What else they hold is.
-_BINARY = {"image_url": "url", "input_audio": "data", "file": "file_data"}
+_DETAIL_WORDS = _WORDS | {"format", "data", "signature", "encrypted_content"}
+_AUDIO_FIELDS = frozenset(("transcript",))
+_AUDIO_WORDS = _WORDS | {"data"}
+_IDENTITY = frozenset(("id", "object", "created", "model", "system_fingerprint", "service_tier"))
+_HEAD_WORDS = _IDENTITY | {"obfuscation"}
+# What is read apart, or holds numbers.
+_HEAD_APART = frozenset(("choices", "error", "usage"))
+_HEAD = _HEAD_WORDS | _HEAD_APART
+# Fields of a request that hold words and numbers of the API. A string there is one, anything else is walked.
+_SETTINGS = frozenset(
+    ("model", "reasoning_effort", "service_tier", "verbosity", "tool_choice", "function_call", "prompt_cache_retention")
+)
+# Objects of settings, and the words in them.
+_SETTING_OBJECTS: dict[str, AbstractSet[str]] = {
+    "audio": frozenset(("voice", "format", "id")),
+    "stream_options": frozenset(),
+    "logit_bias": frozenset(),
+    "prompt_cache_options": frozenset(("mode", "ttl", "comparison_response_id")),
+}
+_USAGE_WORDS = frozenset(("service_tier",))
 
 
 # --- the request -------------------------------------------------------------------------------------------
@@ -102,84 +135,59 @@ def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
                 yield from walk(messages, index, REQUEST_CONTENT[Kind.USER])
     elif messages is not None:
         yield from walk(document, "messages", REQUEST_CONTENT[Kind.USER])
-    for field, surface in (
-        ("prediction", REQUEST_PREDICTION),
-        ("tools", REQUEST_TOOLS),
-        ("functions", REQUEST_TOOLS),
-        ("response_format", REQUEST_FORMAT),
-    ):
-        if document.get(field):
-            yield from walk(document, field, surface)
+    for field, value in document.items():
+        if type(value) in (str, dict, list) and field != "messages":
+            yield from _field(document, field, value)
+
+
+_FIELDS = {
+    "prediction": REQUEST_PREDICTION,
+    "tools": REQUEST_TOOLS,
+    "functions": REQUEST_TOOLS,
+    "response_format": REQUEST_FORMAT,
+    **REQUEST_FIELDS,
+}
+
+
+def _field(document: dict[str, Any], field: str, value: Any) -> Iterator[Slot]:
+    """A field beside the messages."""
+    if field in _SETTINGS and type(value) is str:
+        return
+    if field in _SETTING_OBJECTS and type(value) is dict:
+        yield from others(value, frozenset(), _SETTING_OBJECTS[field], UNKNOWN)
+    elif field == "modalities" and type(value) is list:
+        yield from (slot for at, word in enumerate(value) if type(word) is not str for slot in walk(value, at, UNKNOWN))
+    else:
+        yield from walk(document, field, _FIELDS.get(field, UNKNOWN))
 
 
 def _message(message: dict[str, Any]) -> Iterator[Slot]:
     role = message.get("role")
     kind = _ROLES.get(role, Kind.USER) if isinstance(role, str) else Kind.USER
-    yield from _content(message, REQUEST_CONTENT[kind])
-    yield from _optional(message, "name", REQUEST_NAME[kind])
+    yield from content(message, REQUEST_CONTENT[kind])
+    yield from optional(message, "name", REQUEST_NAME[kind])
     if message.keys() <= _PLAIN_MESSAGE and type(role) is str and type(message.get("tool_call_id", "")) is str:
         return
-    yield from _optional(message, "refusal", REQUEST_REFUSAL)
+    yield from optional(message, "refusal", REQUEST_REFUSAL)
     for _, slot in _reasoning(message, REQUEST_REASONING, REQUEST_REASONING):
         yield slot
     calls = _tool_calls(message, REQUEST_TOOL_NAME, REQUEST_TOOL_ARGUMENTS, REQUEST_TOOL_INPUT, REQUEST_TOOL_ARGUMENTS)
     for _, slot in calls:
         yield slot
     yield from _others(message, _REQUEST_FIELDS, REQUEST_CONTENT[kind])
-    if not isinstance(message.get("audio"), dict):
-        yield from _optional(message, "audio", REQUEST_CONTENT[kind])
+    audio = message.get("audio")
+    if isinstance(audio, dict):
+        # By its id alone, as the API documents it, or as the answer that it was, with what was said in it.
+        yield from _others(audio, frozenset(), REQUEST_CONTENT[kind], _AUDIO_WORDS)
+    elif audio is not None:
+        yield from walk(message, "audio", REQUEST_CONTENT[kind])
 
 
-def _others(holder: dict[str, Any], known: AbstractSet[str], surface: Surface) -> Iterator[Slot]:
+def _others(
+    holder: dict[str, Any], known: AbstractSet[str], surface: Surface, words: AbstractSet[str] = _WORDS
+) -> Iterator[Slot]:
     """The texts of the fields that are not known here."""
-    for key, value in holder.items():
-        if key not in known and not (key in _WORDS and isinstance(value, str)):
-            yield from walk(holder, key, surface)
-
-
-def _content(holder: dict[str, Any], surface: Surface) -> Iterator[Slot]:
-    content = holder.get("content")
-    if isinstance(content, str):
-        yield Slot(surface, holder, "content")
-    elif isinstance(content, list):
-        for index, part in enumerate(content):
-            yield from _part(part, surface) if isinstance(part, dict) else walk(content, index, surface)
-    elif content is not None:
-        yield from walk(holder, "content", surface)
-
-
-def _part(part: dict[str, Any], surface: Surface) -> Iterator[Slot]:
-    """A content part: its texts, but not the payload of an image, a sound or a file."""
-    kind = part.get("type")
-    payload = _BINARY.get(kind) if isinstance(kind, str) else None
-    for key, value in part.items():
-        if value is None or (key == "type" and isinstance(value, str)):
-            continue
-        inner = value if isinstance(value, dict) else {}
-        if payload in inner:
-            for field in inner:
-                if field != payload or (not str(inner[field]).startswith("data:") and payload == "url"):
-                    yield from walk(inner, field, surface)
-        else:
-            yield from walk(part, key, surface)
-
-
-def walk(holder: Any, key: str | int, surface: Surface) -> Iterator[Slot]:
-    """Every string at and below a place."""
-    value = holder[key]
-    if isinstance(value, str):
-        yield Slot(surface, holder, key)
-    elif isinstance(value, dict):
-        for inner in value:
-            yield from walk(value, inner, surface)
-    elif isinstance(value, list):
-        for index in range(len(value)):
-            yield from walk(value, index, surface)
-
-
-def _optional(holder: dict[str, Any], field: str, surface: Surface) -> Iterator[Slot]:
-    if holder.get(field) is not None:
-        yield from walk(holder, field, surface)
+    return others(holder, known, words, surface)
 
 
 def _reasoning(holder: dict[str, Any], surface: Surface, odd: Surface) -> Iterator[tuple[str, Slot]]:
@@ -188,7 +196,7 @@ def _reasoning(holder: dict[str, Any], surface: Surface, odd: Surface) -> Iterat
     `odd` is the surface of texts that have no business where they stand.
     """
     for field in _REASONING_FIELDS:
-        for slot in _optional(holder, field, surface):
+        for slot in optional(holder, field, surface):
             yield field, slot
     for slot in _reasoning_details(holder, surface, odd):
         yield "reasoning_details", slot
@@ -197,13 +205,13 @@ def _reasoning(holder: dict[str, Any], surface: Surface, odd: Surface) -> Iterat
 def _reasoning_details(holder: dict[str, Any], surface: Surface, odd: Surface) -> Iterator[Slot]:
     details = holder.get("reasoning_details")
     if not isinstance(details, list):
-        yield from _optional(holder, "reasoning_details", odd)
+        yield from optional(holder, "reasoning_details", odd)
         return
     for index, detail in enumerate(details):
         if isinstance(detail, dict):
             for field in ("text", "summary"):
-                yield from _optional(detail, field, surface)
-            yield from _others(detail, _DETAIL_FIELDS, odd)
+                yield from optional(detail, field, surface)
+            yield from _others(detail, _DETAIL_FIELDS, odd, _DETAIL_WORDS)
         else:
             yield from walk(details, index, odd)
 
@@ -215,10 +223,8 @@ def _tool_calls(
     calls = holder.get("tool_calls")
     if isinstance(calls, list):
         for position, call in enumerate(calls):
-            index = call.get("index") if isinstance(call, dict) else None
-            place = index if isinstance(index, int) else position
             for slot in _tool_call(calls, position, name, arguments, text, odd):
-                yield place, slot
+                yield _call_index(call, position), slot
     elif calls is not None:
         for slot in walk(holder, "tool_calls", odd):
             yield 0, slot
@@ -238,8 +244,7 @@ def _tool_call(
         yield from _function(call, "function", name, arguments, odd)
     if "custom" in call:
         yield from _function(call, "custom", name, text, odd, "input")
-    if not call.keys() <= _CALL_FIELDS:
-        yield from _others(call, _CALL_FIELDS, odd)
+    yield from _others(call, _CALL_FIELDS, odd)
 
 
 def _function(
@@ -249,8 +254,8 @@ def _function(
     if not isinstance(function, dict):
         yield from walk(holder, key, odd)
         return
-    yield from _optional(function, "name", name)
-    yield from _optional(function, given, arguments)
+    yield from optional(function, "name", name)
+    yield from optional(function, given, arguments)
     if not function.keys() <= (known := {"name", given}):
         yield from _others(function, known, odd)
 
@@ -261,33 +266,58 @@ def _function(
 _ALONE = Lane(OPAQUE)
 
 
-def reply_texts(document: dict[str, Any]) -> list[tuple[Lane, Slot]]:
-    """The texts of a whole reply or of one frame, each with its lane. What is no chat completion is walked."""
+def reply_texts(document: dict[str, Any]) -> list[Spoken]:
+    """The texts of a whole reply or of one frame. What is no chat completion is walked."""
     choices = document.get("choices")
-    found: list[tuple[Lane, Slot]] = []
+    found: list[Spoken] = []
     if isinstance(choices, list):
         for position, choice in enumerate(choices):
             if isinstance(choice, dict):
                 found.extend(_choice(choice, _index(choice, position)))
             else:
-                found.extend((_ALONE, slot) for slot in walk(choices, position, OPAQUE))
-    else:
-        found.extend((_ALONE, slot) for slot in _others(document, _HEAD, OPAQUE))
+                found.extend(_alone(walk(choices, position, OPAQUE)))
+    elif choices is not None:
+        found.extend(_alone(walk(document, "choices", OPAQUE)))
+    if _is_odd(document):
+        odd = UNKNOWN_REPLY if isinstance(choices, list) else OPAQUE
+        found.extend(_alone(others(document, _HEAD_APART, _HEAD_WORDS, odd)))
     if "error" in document:
-        found.extend((Lane(ERROR), slot) for slot in walk(document, "error", ERROR))
+        found.extend(_alone(walk(document, "error", ERROR)))
+    if document.get("usage"):
+        found.extend(_alone(settings(document, "usage", _USAGE_WORDS, UNKNOWN_REPLY)))
     return found
+
+
+def _is_odd(document: dict[str, Any]) -> bool:
+    """Whether something stands beside the choices that is no word of the API."""
+    if not document.keys() <= _HEAD:
+        return True
+    for key, value in document.items():
+        if (type(value) is dict or type(value) is list) and key not in _HEAD_APART:
+            return True
+    return False
+
+
+def _alone(slots: Iterable[Slot]) -> Iterator[Spoken]:
+    """A text in a place where none is known is whole as it stands: nothing of it is held back for a next frame."""
+    return (Spoken(_LANES[slot.surface], slot, whole=True) for slot in slots)
+
+
+_LANES = {surface: Lane(surface) for surface in (OPAQUE, UNKNOWN_REPLY, ERROR)}
 
 
 def plain(document: dict[str, Any]) -> tuple[Lane, Slot, str] | None:
     """The one text of a frame that holds nothing else: nearly every frame of a stream, told with few questions."""
     choices = document.get("choices")
-    if type(choices) is not list or len(choices) != 1 or document.get("usage") or "error" in document:
+    if type(choices) is not list or len(choices) != 1 or _is_odd(document):
         return None
     choice = choices[0]
     if type(choice) is not dict or choice.get("finish_reason") is not None or not choice.keys() <= _PLAIN_CHOICE:
         return None
     delta = choice.get("delta")
-    if type(delta) is not dict or len(delta) != 1:
+    if type(delta) is not dict or len(delta) != 1 or document.get("usage") or "error" in document:
+        return None
+    if choice.get("stop_reason") is not None:
         return None
     text = delta.get("content")
     if type(text) is not str or not text:
@@ -305,52 +335,68 @@ def _index(choice: dict[str, Any], position: int) -> int:
     return index if isinstance(index, int) else position
 
 
-def _choice(choice: dict[str, Any], index: int) -> Iterator[tuple[Lane, Slot]]:
+def _choice(choice: dict[str, Any], index: int) -> Iterator[Spoken]:
     for field in ("delta", "message"):
         said = choice.get(field)
         if isinstance(said, dict):
             yield from _said(said, index)
         elif said is not None:
-            for slot in walk(choice, field, OPAQUE):
-                yield _ALONE, slot
-    if not choice.keys() <= _CHOICE_FIELDS:
-        for slot in _others(choice, _CHOICE_FIELDS, OPAQUE):
-            yield _ALONE, slot
+            yield from _alone(walk(choice, field, OPAQUE))
+    yield from _alone(_others(choice, _CHOICE_FIELDS, UNKNOWN_REPLY, _CHOICE_WORDS))
 
 
-def _said(said: dict[str, Any], index: int) -> Iterator[tuple[Lane, Slot]]:
+def _said(said: dict[str, Any], index: int) -> Iterator[Spoken]:
     if type(said.get("content")) is str and len(said) == 1:
-        yield Lane(CONTENT, index), Slot(CONTENT, said, "content")
+        yield Spoken(Lane(CONTENT, index), Slot(CONTENT, said, "content"))
         return
     # Reasoning comes before the answer, also where one frame holds both.
     for name, slot in _reasoning(said, REASONING, OPAQUE):
-        yield Lane(slot.surface, index, name), slot
-    for slot in _content(said, CONTENT):
-        yield Lane(CONTENT, index), slot
-    for slot in _optional(said, "refusal", REFUSAL):
-        yield Lane(REFUSAL, index), slot
+        yield _spoken(slot, index, name)
+    for slot in content(said, CONTENT):
+        yield _spoken(slot, index)
+    for slot in optional(said, "refusal", REFUSAL):
+        yield _spoken(slot, index)
     for part, slot in _tool_calls(said, TOOL_NAME, TOOL_ARGUMENTS, TOOL_INPUT, OPAQUE):
-        yield Lane(slot.surface, index, part), slot
+        yield _spoken(slot, index, part)
     audio = said.get("audio")
     if isinstance(audio, dict):
-        for slot in _optional(audio, "transcript", TRANSCRIPT):
-            yield Lane(TRANSCRIPT, index), slot
-        for slot in _others(audio, _AUDIO_FIELDS, OPAQUE):
-            yield _ALONE, slot
+        for slot in optional(audio, "transcript", TRANSCRIPT):
+            yield _spoken(slot, index)
+        yield from _alone(_others(audio, _AUDIO_FIELDS, UNKNOWN_REPLY, _AUDIO_WORDS))
     elif audio is not None:
-        for slot in walk(said, "audio", OPAQUE):
-            yield _ALONE, slot
+        yield from _alone(walk(said, "audio", OPAQUE))
     if not said.keys() <= _REPLY_FIELDS:
-        for slot in _others(said, _REPLY_FIELDS, OPAQUE):
-            yield _ALONE, slot
+        yield from _undocumented(said, index)
 
 
-def ended(document: dict[str, Any]) -> list[int]:
+def _undocumented(said: dict[str, Any], index: int) -> Iterator[Spoken]:
+    """What no API documents may run over frames as well: a string of a field is more of that field's text."""
+    for slot in _others(said, _REPLY_FIELDS, UNKNOWN_REPLY):
+        field = slot.key
+        if isinstance(field, str) and said.get(field) is slot.text:
+            yield Spoken(Lane(UNKNOWN_REPLY, index, field), slot)
+        else:
+            yield from _alone((slot,))
+
+
+def _spoken(slot: Slot, choice: int, part: int | str = 0) -> Spoken:
+    if slot.surface in _LANES:
+        return Spoken(_LANES[slot.surface], slot, whole=True)
+    return Spoken(Lane(slot.surface, choice, part), slot)
+
+
+def _over(document: dict[str, Any]) -> list[int]:
     """The choices whose last frame this is."""
     choices = document.get("choices")
     if not isinstance(choices, list):
         return []
     return [_index(c, at) for at, c in enumerate(choices) if isinstance(c, dict) and c.get("finish_reason")]
+
+
+def ended(document: dict[str, Any], lanes: Iterable[Lane]) -> list[Lane]:
+    """The lanes of the choices whose last frame this is."""
+    over = _over(document)
+    return [lane for lane in lanes if lane.choice in over] if over else []
 
 
 def choices_in(document: dict[str, Any]) -> list[int]:
@@ -370,13 +416,12 @@ def error_text(document: dict[str, Any]) -> str:
 
 
 def spoil(document: dict[str, Any], lane: Lane) -> None:
-    """Drops what was computed over a text that has changed: logprobs, offsets of annotations, the spoken form."""
+    """Drops what was computed over a text that has changed: logprobs, tokens, offsets of annotations, the sound."""
     choices = document.get("choices")
     for position, choice in enumerate(choices if isinstance(choices, list) else ()):
         if not isinstance(choice, dict) or _index(choice, position) != lane.choice:
             continue
-        if choice.get("logprobs"):
-            choice["logprobs"] = None
+        choice.update((field, None) for field in ("logprobs", "token_ids") if choice.get(field))
         for said in (choice.get("delta"), choice.get("message")):
             if isinstance(said, dict):
                 _spoil(said, lane)
@@ -390,21 +435,113 @@ def _spoil(said: dict[str, Any], lane: Lane) -> None:
         audio["data"] = ""
 
 
-def carry(template: dict[str, Any], lane: Lane, text: str) -> dict[str, Any]:
-    """A frame like `template` that holds nothing but more text on a lane."""
-    return _frame(template, lane.choice, _delta(lane, text), None)
+def event_of(document: dict[str, Any]) -> bytes | None:
+    return None
 
 
-def closing(template: dict[str, Any], choice: int, reason: str) -> dict[str, Any]:
-    """A choice's last frame."""
-    return _frame(template, choice, {}, reason)
+class Writer:
+    """Which choices have begun and which are open, and a frame to write others like it."""
+
+    def __init__(self) -> None:
+        self._template: dict[str, Any] = {}
+        self._open: set[int] = set()
+        self._seen: set[int] = set()
+        # The choices that still propose a tool call where others were taken out.
+        self._calling: set[int] = set()
+
+    # Only `[DONE]` says that a chat completion's stream is over.
+    done = False
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._seen) and not self._open
+
+    def begin(self, document: dict[str, Any]) -> None:
+        self._template = document
+        choices = choices_in(document)
+        self._seen.update(choices)
+        self._open.update(choices)
+
+    def end(self, document: dict[str, Any]) -> None:
+        self._open.difference_update(_over(document))
+
+    def carry(self, template: dict[str, Any] | None, lane: Lane, text: str) -> dict[str, Any]:
+        return _frame(template or self._template, lane.choice, _delta(lane, text), None)
+
+    def blocked(self, said: Mapping[Lane, str]) -> Sequence[dict[str, Any]]:
+        return self._closing("content_filter")
+
+    def finished(self, message: str, said: Mapping[Lane, str], *, cut: bool = False) -> Sequence[dict[str, Any]]:
+        choice = min(self._seen, default=0)
+        rest = [_frame(self._template, choice, {"content": message}, None)] if message else []
+        return [*rest, *self._closing("length" if cut else "stop")]
+
+    def drop(self, document: dict[str, Any], calls: Mapping[tuple[int, int | str], str]) -> bool:
+        given = document.get("choices")
+        choices = [choice for choice in given if isinstance(choice, dict)] if isinstance(given, list) else []
+        dropped = [self._drop(choice, _index(choice, at), calls) for at, choice in enumerate(choices)]
+        if any(dropped) and not any(map(_says_something, choices)):
+            document.clear()
+        return any(dropped)
+
+    def _drop(self, choice: dict[str, Any], index: int, calls: Mapping[tuple[int, int | str], str]) -> bool:
+        changed = False
+        notices = [notice for (of, _), notice in calls.items() if of == index]
+        for said in (choice.get("delta"), choice.get("message")):
+            if isinstance(said, dict):
+                changed = self._without(said, index, calls) or changed
+        if notices and choice.get("finish_reason"):
+            said = choice["message"] if isinstance(choice.get("message"), dict) else choice.setdefault("delta", {})
+            said["content"] = "\n\n".join(filter(None, [said.get("content"), *notices]))
+            if index not in self._calling and choice["finish_reason"] in ("tool_calls", "function_call"):
+                choice["finish_reason"] = "stop"
+            changed = True
+        return changed
+
+    def _without(self, said: dict[str, Any], index: int, calls: Mapping[tuple[int, int | str], str]) -> bool:
+        changed = False
+        if (index, "function_call") in calls and said.pop("function_call", None) is not None:
+            changed = True
+        given = said.get("tool_calls")
+        if not isinstance(given, list):
+            return changed
+        kept = [call for at, call in enumerate(given) if (index, _call_index(call, at)) not in calls]
+        if kept:
+            self._calling.add(index)
+        if len(kept) == len(given):
+            return changed
+        said["tool_calls"] = kept
+        if not kept:
+            del said["tool_calls"]
+        return True
+
+    def _closing(self, reason: str) -> list[dict[str, Any]]:
+        choices = sorted(self._open) or ([] if self._seen else [0])
+        return [_frame(self._template, choice, {}, reason) for choice in choices]
+
+
+writer = Writer
+
+
+def _says_something(choice: dict[str, Any]) -> bool:
+    return any(choice.get(field) for field in ("delta", "message", "finish_reason"))
+
+
+def _call_index(call: Any, position: int) -> int:
+    index = call.get("index") if isinstance(call, dict) else None
+    return index if isinstance(index, int) else position
 
 
 def _frame(template: dict[str, Any], choice: int, delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
-    head = {key: value for key, value in template.items() if key not in ("usage", "error")}
+    head = _identity(template)
     head.setdefault("object", "chat.completion.chunk")
     head["choices"] = [{"index": choice, "delta": delta, "finish_reason": reason}]
     return head
+
+
+def _identity(document: dict[str, Any]) -> dict[str, Any]:
+    """What a frame of our own takes from another: nothing that was not looked at."""
+    return {key: value for key, value in document.items() if key in _IDENTITY and not isinstance(value, dict | list)}
 
 
 def _delta(lane: Lane, text: str) -> dict[str, Any]:
@@ -415,7 +552,7 @@ def _delta(lane: Lane, text: str) -> dict[str, Any]:
             return {"audio": {"transcript": text}}
         case _ if lane.surface is REASONING and lane.part == "reasoning_details":
             return {"reasoning_details": [{"type": "reasoning.text", "text": text}]}
-        case _ if lane.surface is REASONING:
+        case _ if lane.surface in (REASONING, UNKNOWN_REPLY):
             return {str(lane.part): text}
         case _ if lane.surface.kind is Kind.TOOL_CALLS:
             return _tool_delta(lane, text)
@@ -432,13 +569,12 @@ def _tool_delta(lane: Lane, text: str) -> dict[str, Any]:
     return {"tool_calls": [{"index": lane.part, "function": function}]}
 
 
-def usage(document: dict[str, Any]) -> tuple[int | None, int | None] | None:
-    """Prompt and completion tokens, where a reply or frame reports them."""
-    reported = document.get("usage")
-    if not isinstance(reported, dict):
-        return None
-    prompt, completion = reported.get("prompt_tokens"), reported.get("completion_tokens")
-    return (prompt if isinstance(prompt, int) else None, completion if isinstance(completion, int) else None)
+def usage(document: dict[str, Any]) -> Usage | None:
+    """What a reply or frame reports."""
+    return reported.openai(document.get("usage"))
+
+
+ask_usage = asking.include_usage
 
 
 # --- replies of our own --------------------------------------------------------------------------------------
@@ -448,15 +584,22 @@ def answer(identity: dict[str, Any], text: str) -> dict[str, Any]:
     """A whole, complete reply with this text. `identity` holds id, created and model, and may hold more."""
     message = {"role": "assistant", "content": text, "refusal": None}
     nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-    head = {"object": "chat.completion", "usage": nothing} | identity
+    head = {"object": "chat.completion", "usage": nothing} | _identity(identity)
     return head | {"choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}]}
 
 
 def answer_frames(identity: dict[str, Any], text: str) -> bytes:
     """The same as a complete stream."""
-    head = {"object": "chat.completion.chunk"} | identity
+    head = {"object": "chat.completion.chunk"} | _identity(identity)
     frames = [
         _frame(head, 0, {"role": "assistant", "content": text}, None),
         _frame(head, 0, {}, "stop"),
     ]
     return b"".join(sse.render(jsondoc.encode(frame)) for frame in frames) + DONE
+
+
+error_body = openai_shape
+
+
+def error_frames(error: ExchangeError) -> Sequence[dict[str, Any]]:
+    return [error_body(error)]

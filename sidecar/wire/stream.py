@@ -1,21 +1,81 @@
 """A reply on its way through the chain: frames are carried, texts are edited.
 
 A frame in which nothing changed leaves as the bytes that came. Text that a stage held back leaves later in a copy of
-its own lane's last frame, before that lane's last frame. A buffered reply takes the same way, as one frame.
+its own lane's last frame, before that lane's last frame. Where an API says a lane's text again when it is over, the
+copy says what the client has read. A buffered reply takes the same way, as one frame.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..core.chain import Run
 from ..core.decision import Block, Finish, Stop
-from ..core.events import End, Event, Stopped, Text
+from ..core.events import Dropped, End, Event, Stopped, Text, Used
 from ..core.surface import Lane, Slot, Surface
+from ..core.usage import Usage, merged
+from ..errors import ExchangeError
 from . import jsondoc, sse
 
 Document = dict[str, Any]
+
+
+class Spoken(NamedTuple):
+    """A text of a reply or frame. `whole`: all that its lane says, else only more of it."""
+
+    lane: Lane
+    slot: Slot
+    whole: bool = False
+
+
+class Writer(Protocol):
+    """What one stream has come to, and how to write frames that go on from there."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part of the reply that began has come to its end."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the stream has said itself that it is over. A `[DONE]` says it for every API."""
+
+    def begin(self, document: Document) -> None:
+        """A frame arrives."""
+
+    def end(self, document: Document) -> None:
+        """The same frame goes on to the client: what it ends is over."""
+
+    def carry(self, template: Document | None, lane: Lane, text: str) -> Document:
+        """A frame that holds nothing but more text on a lane; `template` is the lane's last frame."""
+
+    def blocked(self, said: Mapping[Lane, str]) -> Sequence[Document]:
+        """The rest of a stream that a stage ended, as the API ends one that was filtered.
+
+        `said` is what the client has read on each lane, where the wire has `COPIES`.
+        """
+
+    def finished(self, message: str, said: Mapping[Lane, str], *, cut: bool = False) -> Sequence[Document]:
+        """The rest of a stream that a stage completes with this text.
+
+        With `cut` it ends as one that has reached the length that was asked for.
+        """
+
+
+Call = tuple[int, int | str]
+"""A tool call: its choice and its part."""
+
+
+@runtime_checkable
+class Drops(Protocol):
+    """A writer of an API in which a tool call can be taken out of a stream that has begun."""
+
+    def drop(self, document: Document, calls: Mapping[Call, str]) -> bool:
+        """Takes all that a frame or whole reply says of these calls out of it; their notices stand in their place.
+
+        True where something was taken out. A frame that says nothing any more is left empty.
+        """
 
 
 class Wire(Protocol):
@@ -23,35 +83,125 @@ class Wire(Protocol):
 
     NAME: str
     DONE: bytes
+    """What ends a stream after its last frame; may be empty."""
     NAMES: frozenset[Surface]
-    ALONE: frozenset[Surface]
+    """Surfaces whose texts are one word to a client: they never leave in halves."""
+    COPIES: bool
+    """Whether a stream says a lane's whole text again when it is over."""
+    UNKNOWN: Surface
+    """Texts of a request in places that no API documents."""
     OPAQUE: Surface
+    """The same in replies."""
 
-    def request_slots(self, document: Document) -> list[Slot]: ...
-    def reply_texts(self, document: Document) -> list[tuple[Lane, Slot]]: ...
-    def plain(self, document: Document) -> tuple[Lane, Slot, str] | None: ...
-    def choices_in(self, document: Document) -> list[int]: ...
-    def ended(self, document: Document) -> list[int]: ...
+    @property
+    def REQUEST_SURFACES(self) -> Sequence[Surface]: ...
+    @property
+    def REPLY_SURFACES(self) -> Sequence[Surface]: ...
+
+    def request_slots(self, document: Document) -> list[Slot]:
+        """Every text of a request. What has an unexpected shape is walked, so that no text hides in it."""
+
+    def reply_texts(self, document: Document) -> list[Spoken]:
+        """Every text of a whole reply or of one frame."""
+
+    def plain(self, document: Document) -> tuple[Lane, Slot, str] | None:
+        """The one text of a frame that holds nothing else: nearly every frame of a stream, told with few questions."""
+
+    def choices_in(self, document: Document) -> list[int]:
+        """The choices that a frame is about. Only asked where names wait to be whole."""
+
+    def ended(self, document: Document, lanes: Iterable[Lane]) -> list[Lane]:
+        """Which of these lanes are at their true end with this frame."""
+
     def is_error(self, document: Document) -> bool: ...
-    def error_text(self, document: Document) -> str: ...
-    def spoil(self, document: Document, lane: Lane) -> None: ...
-    def carry(self, template: Document, lane: Lane, text: str) -> Document: ...
-    def closing(self, template: Document, choice: int, reason: str) -> Document: ...
-    def usage(self, document: Document) -> tuple[int | None, int | None] | None: ...
-    def answer(self, identity: Document, text: str) -> Document: ...
-    def answer_frames(self, identity: Document, text: str) -> bytes: ...
+
+    def error_text(self, document: Document) -> str:
+        """What an error reply says went wrong."""
+
+    def spoil(self, document: Document, lane: Lane) -> None:
+        """Drops what was computed over a text that has changed.
+
+        Where the wire has `COPIES`, also from frames that say nothing more on the lane, such as one that points into
+        the text; one that is emptied does not leave.
+        """
+
+    def usage(self, document: Document) -> Usage | None:
+        """What a reply or frame reports; None where it tells nothing. A stream's reports are running totals."""
+
+    def ask_usage(self, document: Document) -> bool:
+        """Makes a request for a stream ask that its usage be reported too, where the API does so only when asked.
+
+        True where the request has changed: the client then gets no frame that only reports usage.
+        """
+
+    def event_of(self, document: Document) -> bytes | None:
+        """The name of the event that carries a document, None where the API has no names."""
+
+    def writer(self) -> Writer: ...
+
+    def answer(self, identity: Document, text: str) -> Document | None:
+        """A whole, complete reply with this text; None where the API has no such reply.
+
+        `identity` holds id, created and model, and may hold more.
+        """
+
+    def answer_frames(self, identity: Document, text: str) -> bytes:
+        """The same as a complete stream."""
+
+    def error_body(self, error: ExchangeError) -> Document:
+        """An error of ours in the API's shape."""
+
+    def error_frames(self, error: ExchangeError) -> Sequence[Document]:
+        """What a stream that cannot go on ends with, in a way that clients raise."""
 
 
-def render(document: Document) -> bytes:
-    return sse.render(jsondoc.encode(document))
+class Frame(Protocol):
+    """A piece of a stream that stands alone, with its payload and its name, None where it has none."""
+
+    raw: bytes
+    data: bytes | None
+
+    @property
+    def event(self) -> bytes | None: ...
+
+    def with_data(self, data: bytes) -> bytes: ...
+
+
+class Cutter(Protocol):
+    def feed(self, chunk: bytes) -> Sequence[Frame]: ...
+    def finish(self) -> Sequence[Frame]: ...
+
+
+class Framing(NamedTuple):
+    """How documents stand in a stream: how to cut it into frames, and how to write a new one."""
+
+    cutter: Callable[[], Cutter]
+    render: Callable[[bytes, bytes | None], bytes]
+
+
+SSE = Framing(sse.Events, sse.render)
 
 
 def said_on(events: Sequence[Event], lane: Lane) -> str:
     return "".join(event.text for event in events if type(event) is Text and event.lane == lane)
 
 
+def dropped_by(events: Sequence[Event]) -> Iterator[tuple[Call, str]]:
+    return (((event.lane.choice, event.lane.part), event.notice) for event in events if type(event) is Dropped)
+
+
 def stopped_by(events: Sequence[Event]) -> Stop | None:
     return next((event.decision for event in events if type(event) is Stopped), None)
+
+
+def joined(pieces: Sequence[str]) -> str:
+    """The text that comes in these pieces, which may be cut between the halves of a surrogate pair."""
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
 @dataclass(slots=True)
@@ -70,46 +220,67 @@ class _Parked:
 
     names: list[_Edit]
     edited: bool
-    frames: list[tuple[sse.Frame, Document]]
+    frames: list[tuple[Frame, Document]]
 
 
 class _Plain(NamedTuple):
     """A frame that holds nothing but more text on one lane."""
 
-    frame: sse.Frame
+    frame: Frame
     document: Document
     lane: Lane
     slot: Slot
     text: str
 
 
+@dataclass(slots=True)
+class _Copy:
+    """What a lane was heard to say, and what the client has read of it."""
+
+    heard: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    # Whether the client has always read what was heard at the same time. If not, text was held back or changed.
+    same: bool = True
+
+    @property
+    def changed(self) -> bool:
+        return not self.same and not joined(self.heard).startswith(joined(self.said))
+
+
 class ReplyStream:
     """One streamed reply. Feed it frames, write what it returns; when `stopped` is set, write `ending()` and leave.
 
-    `done` says that the terminator came, `failed` that the provider reported an error in the stream; `tokens` are
-    the prompt and completion tokens it reported last.
+    `failed` says that the provider reported an error in the stream; `tokens` are the numbers it reported last.
+    With `hides_usage` a frame that only reports usage does not leave: the client has not asked for it.
     """
 
-    def __init__(self, wire: Wire, run: Run) -> None:
-        self._wire, self._run = wire, run
+    def __init__(self, wire: Wire, run: Run, framing: Framing = SSE, *, hides_usage: bool = False) -> None:
+        self._wire, self._run, self._framing, self._hides_usage = wire, run, framing, hides_usage
+        self._writer = wire.writer()
         self._last: dict[Lane, Document] = {}
+        # What the frames of a lane are called.
+        self._events: dict[Lane, bytes] = {}
         # What each lane holds back of its frames' texts; None where some of it has been replaced.
         self._held: dict[Lane, str | None] = {}
         self._parked: dict[int, _Parked] = {}
-        self._template: Document = {}
-        self._open: set[int] = set()
-        self._seen: set[int] = set()
+        self._copies: dict[Lane, _Copy] = {}
+        self._dropped: dict[Call, str] = {}
+        self._terminated = False
         self.stopped: Stop | None = None
-        self.done = False
         self.failed = False
-        self.tokens: tuple[int | None, int | None] | None = None
+        self.tokens: Usage | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the terminator came."""
+        return self._terminated or self._writer.done
 
     @property
     def complete(self) -> bool:
-        """Whether the reply had an end of its own: its terminator, an error, or a last frame for every choice."""
-        return self.done or self.failed or (bool(self._seen) and not self._open)
+        """Whether the reply had an end of its own: its terminator, an error, or a last frame for all that began."""
+        return self.done or self.failed or self._writer.complete
 
-    def feed(self, frames: Iterable[sse.Frame]) -> bytes:
+    def feed(self, frames: Iterable[Frame]) -> bytes:
         """Frames that came together: what the client gets for them."""
         out: list[bytes] = []
         burst: list[_Plain] = []
@@ -132,12 +303,12 @@ class ReplyStream:
             self._burst(burst, out)
         return b"".join(out)
 
-    def _frame(self, frame: sse.Frame, document: Document | None) -> bytes:
+    def _frame(self, frame: Frame, document: Document | None) -> bytes:
         if document is not None:
             return self._document(frame, document)
         if frame.data is None or frame.data.strip() != b"[DONE]":
             return self._opaque(frame) if frame.raw.strip() else frame.raw
-        self.done = True
+        self._terminated = True
         return self._flush() + (b"" if self.stopped else frame.raw)
 
     def finish(self) -> bytes:
@@ -146,20 +317,23 @@ class ReplyStream:
 
     def ending(self) -> bytes:
         """How a stream that a stage stopped ends for the client."""
+        said = {lane: joined(copy.said) for lane, copy in self._copies.items()}
         match self.stopped:
             case Block():
-                return self._closing("content_filter")
-            case Finish(message=message):
-                lane = Lane(self._wire.OPAQUE, min(self._seen, default=0))
-                said = render(self._wire.carry(self._template, lane, message))
-                return said + self._closing("stop")
+                frames = self._writer.blocked(said)
+            case Finish(message=message, cut=cut):
+                frames = self._writer.finished(message, said, cut=cut)
             case None:
                 return b""
+        return b"".join(map(self.rendered, frames)) + self._wire.DONE
 
-    def _closing(self, reason: str) -> bytes:
-        choices = sorted(self._open) or ([] if self._seen else [0])
-        frames = (self._wire.closing(self._template, choice, reason) for choice in choices)
-        return b"".join(map(render, frames)) + self._wire.DONE
+    def failing(self, error: ExchangeError) -> bytes:
+        """How a stream that cannot go on ends for the client."""
+        return b"".join(map(self.rendered, self._wire.error_frames(error)))
+
+    def rendered(self, document: Document, event: bytes | None = None) -> bytes:
+        """A frame of ours. `event` names it where the API's documents do not say how they are called."""
+        return self._framing.render(jsondoc.encode(document), self._wire.event_of(document) or event)
 
     # --- frames of plain text ---
 
@@ -173,16 +347,26 @@ class ReplyStream:
         if len(events) == 1 and type(events[0]) is Text and events[0].text == text:
             self._held.pop(lane, None)
             out.extend([plain.frame.raw for plain in burst])
+            self._remember(lane, text, text)
         else:
             said = said_on(events, lane)
             self.stopped = stopped_by(events)
+            self._remember(lane, text, said)
             if self.stopped:
                 self._carry(lane, said, out)
             else:
                 self._spread(lane, burst, said, out)
                 self._held[lane] = _still_held(self._held.get(lane, ""), text, said)
-        self._note(burst[-1].document, [lane.choice])
+        self._writer.begin(burst[-1].document)
         self._last[lane] = burst[-1].document
+
+    def _remember(self, lane: Lane, heard: str, said: str) -> None:
+        """For the copy that is still to come."""
+        if self._wire.COPIES:
+            copy = self._copies.setdefault(lane, _Copy())
+            copy.heard.append(heard)
+            copy.said.append(said)
+            copy.same = copy.same and heard == said
 
     def _spread(self, lane: Lane, burst: list["_Plain"], said: str, out: list[bytes]) -> None:
         """Gives the frames what is said of their text: as many as can be leave as they came."""
@@ -209,32 +393,68 @@ class ReplyStream:
 
     # --- one frame ---
 
-    def _document(self, frame: sse.Frame, document: Document) -> bytes:
+    def _document(self, frame: Frame, document: Document) -> bytes:
         wire = self._wire
         texts = wire.reply_texts(document)
-        choices = wire.choices_in(document)
         out: list[bytes] = []
         if self._parked:
+            choices = wire.choices_in(document)
             if self._continues(frame, document, choices, texts):
                 return b""
             self._release([choice for choice in choices if choice in self._parked], out)
         if wire.is_error(document):
             return b"".join(out) + self._error(frame, document)
-        self._note(document, choices)
-        edits = self._apart(texts) if len(texts) > 1 else []
-        for lane, slot in texts:
-            if not self.stopped:
-                self._text(lane, slot, out, edits)
-                if lane.surface not in wire.ALONE:
-                    self._last[lane] = document
-        for choice in wire.ended(document):
-            if not self.stopped:
-                self._end(choice, out, edits)
+        self._begin(document)
+        if frame.event is not None:
+            self._events.update((spoken.lane, frame.event) for spoken in texts)
+        edits = self._texts(document, texts, out)
         if not self.stopped:
-            self._put(frame, document, edits, out)
+            self._writer.end(document)
+            stale = bool(self._copies) and self._stale(document, texts)
+            if self._dropped:
+                edits = [edit for edit in edits if (edit.lane.choice, edit.lane.part) not in self._dropped]
+                stale = self._drop(document) or stale
+            if not (self._hides_usage and _only_usage(document)):
+                self._put(frame, document, edits, out, stale)
         return b"".join(out)
 
-    def _error(self, frame: sse.Frame, document: Document) -> bytes:
+    def _drop(self, document: Document) -> bool:
+        return isinstance(self._writer, Drops) and self._writer.drop(document, self._dropped)
+
+    def _stale(self, document: Document, texts: list[Spoken]) -> bool:
+        """Whether the frame held what was computed over texts that it does not say and that have changed."""
+        if any(not spoken.whole for spoken in texts):
+            return False
+        said = {spoken.lane for spoken in texts}
+        lanes = [lane for lane, copy in self._copies.items() if lane not in said and copy.changed]
+        before = jsondoc.encode(document) if lanes else b""
+        for lane in lanes:
+            self._wire.spoil(document, lane)
+        return bool(lanes) and jsondoc.encode(document) != before
+
+    def _begin(self, document: Document) -> None:
+        self._writer.begin(document)
+        self.failed = self.failed or bool(self._wire.error_text(document))
+        if (tokens := self._wire.usage(document)) is not None:
+            self.tokens = merged(self.tokens or tokens, tokens)
+            self._run.feed(Used(self.tokens))
+
+    def _texts(self, document: Document, texts: list[Spoken], out: list[bytes]) -> list[_Edit]:
+        """What is said in the frame: more on its lanes, then what ends with it, then what stands there as a whole."""
+        edits = self._apart(texts) if len(texts) > 1 else []
+        for lane, slot, whole in texts:
+            if not whole and not self.stopped:
+                self._text(lane, slot, out, edits)
+                self._last[lane] = document
+        for lane in self._wire.ended(document, self._last) if self._last else ():
+            if not self.stopped:
+                self._end(lane, out, edits)
+        for lane, slot, whole in texts:
+            if whole and not self.stopped:
+                self._whole(lane, slot, out, edits)
+        return edits
+
+    def _error(self, frame: Frame, document: Document) -> bytes:
         """The client will read no further than an error: what was held back goes first."""
         self.failed = True
         held = self._flush()
@@ -244,29 +464,20 @@ class ReplyStream:
             return held
         return held + (frame.with_data(jsondoc.encode(document)) if changed else frame.raw)
 
-    def _note(self, document: Document, choices: list[int]) -> None:
-        self._template = document
-        self._seen.update(choices)
-        self._open.update(choices)
-        if (tokens := self._wire.usage(document)) is not None:
-            self.tokens = tokens
-
     def _text(self, lane: Lane, slot: Slot, out: list[bytes], edits: list[_Edit]) -> None:
         text = slot.text
         if not text:
             return
-        if lane.surface in self._wire.ALONE:
-            said, self.stopped = through(self._run, lane, text)
-            if said != text:
-                edits.append(_Edit(lane, slot, said, text))
-            return
         events = self._run.feed(Text(lane, text))
-        self._held[lane] = None
         if len(events) == 1 and type(events[0]) is Text and events[0].text == text:
-            del self._held[lane]
+            self._held.pop(lane, None)
+            self._remember(lane, text, text)
             return
+        self._held[lane] = None
+        self._dropped.update(dropped_by(events))
         said = said_on(events, lane)
         self.stopped = stopped_by(events)
+        self._remember(lane, text, said)
         if self.stopped:
             self._carry(lane, said, out)
         elif lane.surface not in self._wire.NAMES and len(said) > len(text) and said.endswith(text):
@@ -275,12 +486,29 @@ class ReplyStream:
         else:
             edits.append(_Edit(lane, slot, said, text))
 
-    def _apart(self, texts: list[tuple[Lane, Slot]]) -> list[_Edit]:
+    def _whole(self, lane: Lane, slot: Slot, out: list[bytes], edits: list[_Edit]) -> None:
+        """A text that is whole as it stands: what its lane has said, or one of its own."""
+        text = slot.text
+        if not text:
+            return
+        if lane in self._last:
+            self._end(lane, out, edits)
+        copy = self._copies.get(lane)
+        if copy is not None and joined(copy.heard) == text:
+            said = joined(copy.said)
+        elif not self.stopped:
+            said, self.stopped = through(self._run, lane, text)
+            if self._wire.COPIES:
+                self._copies[lane] = _Copy([text], [said])
+        if not self.stopped and said != text:
+            edits.append(_Edit(lane, slot, said, text))
+
+    def _apart(self, texts: list[Spoken]) -> list[_Edit]:
         """Several texts of one lane in a frame are looked at alone as well: joined they may look harmless."""
         edits: list[_Edit] = []
-        counts = Counter(lane for lane, _ in texts)
-        for lane, slot in texts if len(counts) < len(texts) else ():
-            if counts[lane] > 1 and lane.surface not in self._wire.ALONE and slot.text and not self.stopped:
+        counts = Counter(spoken.lane for spoken in texts)
+        for lane, slot, whole in texts if len(counts) < len(texts) else ():
+            if counts[lane] > 1 and not whole and slot.text and not self.stopped:
                 alone = Lane(lane.surface, lane.choice, "alone")
                 was = slot.text
                 said, self.stopped = through(self._run, alone, was)
@@ -291,32 +519,33 @@ class ReplyStream:
 
     def _carry(self, lane: Lane, text: str, out: list[bytes]) -> None:
         if text:
-            template = self._last.get(lane, self._template)
-            out.append(render(self._wire.carry(template, lane, text)))
+            frame = self._writer.carry(self._last.get(lane), lane, text)
+            out.append(self.rendered(frame, self._events.get(lane)))
 
-    def _end(self, choice: int, out: list[bytes], edits: list[_Edit]) -> None:
-        """The choice's last frame: its lanes are at their true end, and what they held leaves before it."""
-        for lane in [lane for lane in self._last if lane.choice == choice]:
-            said = self._end_lane(lane)
-            edit = next((edit for edit in reversed(edits) if edit.lane == lane), None)
-            if edit is not None:
-                edit.said += said
-            else:
-                self._carry(lane, said, out)
-            del self._last[lane]
-            self._held.pop(lane, None)
-        if not self.stopped:
-            self._open.discard(choice)
+    def _end(self, lane: Lane, out: list[bytes], edits: list[_Edit]) -> None:
+        """The lane is at its true end: what it held leaves with this frame's own text, or before the frame."""
+        said = self._end_lane(lane)
+        edit = next((edit for edit in reversed(edits) if edit.lane == lane), None)
+        if edit is not None:
+            edit.said += said
+        else:
+            self._carry(lane, said, out)
+        del self._last[lane]
+        self._held.pop(lane, None)
 
     def _end_lane(self, lane: Lane) -> str:
         events = self._run.feed(End(lane))
         self.stopped = self.stopped or stopped_by(events)
-        return said_on(events, lane)
+        said = said_on(events, lane)
+        self._remember(lane, "", said)
+        return said
 
-    def _put(self, frame: sse.Frame, document: Document, edits: list[_Edit], out: list[bytes]) -> None:
+    def _put(self, frame: Frame, document: Document, edits: list[_Edit], out: list[bytes], stale: bool) -> None:
         """The frame itself: as it came, edited, or parked until the names in it are whole."""
-        if not edits:
+        if not edits and not stale:
             out.append(frame.raw)
+            return
+        if not document:
             return
         for edit in edits:
             edit.slot.replace(edit.said)
@@ -329,15 +558,13 @@ class ReplyStream:
 
     # --- names that wait ---
 
-    def _continues(
-        self, frame: sse.Frame, document: Document, choices: list[int], texts: list[tuple[Lane, Slot]]
-    ) -> bool:
+    def _continues(self, frame: Frame, document: Document, choices: list[int], texts: list[Spoken]) -> bool:
         """Takes a piece of a waiting name, if the frame holds nothing else."""
         parked = self._parked.get(choices[0]) if len(choices) == 1 else None
-        said = [(lane, slot) for lane, slot in texts if slot.text]
-        if parked is None or len(said) != 1 or self._wire.ended(document):
+        said = [spoken for spoken in texts if spoken.slot.text]
+        if parked is None or len(said) != 1 or self._wire.ended(document, [said[0].lane]):
             return False
-        lane, slot = said[0]
+        lane, slot, _ = said[0]
         edit = next((edit for edit in parked.names if edit.lane == lane), None)
         if edit is None:
             return False
@@ -374,10 +601,10 @@ class ReplyStream:
         self._last.clear()
         return b"".join(out)
 
-    def _opaque(self, frame: sse.Frame) -> bytes:
+    def _opaque(self, frame: Frame) -> bytes:
         """A frame that is not a JSON object: its data is one text, or all of it where it has none."""
         text = (frame.raw if frame.data is None else frame.data).decode("utf-8", "surrogateescape")
-        said, self.stopped = through(self._run, Lane(self._wire.OPAQUE, part="data"), text)
+        said, self.stopped = through(self._run, opaque(self._wire, "data", text), text)
         if self.stopped:
             return b""
         if said == text:
@@ -390,7 +617,7 @@ class ReplyStream:
 _ONE_LINE = {ord("\n"): " ", ord("\r"): " "}
 
 
-def _document(frame: sse.Frame) -> Document | None:
+def _document(frame: Frame) -> Document | None:
     """The JSON object in a frame. A key that stands twice hides a text: the frame goes on without it."""
     if frame.data is None or frame.data[:1] == b"[":
         return None
@@ -406,9 +633,41 @@ def _document(frame: sse.Frame) -> Document | None:
     return document
 
 
+def _only_usage(document: Document) -> bool:
+    """The frame of chat completions that `include_usage` brings."""
+    return not document.get("choices") and isinstance(document.get("usage"), dict)
+
+
 def _still_held(held: str | None, text: str, said: str) -> str | None:
     whole = None if held is None else held + text
     return whole[len(said) :] if whole is not None and whole.startswith(said) else None
+
+
+def opaque(wire: Wire, part: str, text: str) -> Lane:
+    """Where a body or a frame that is no JSON object stands.
+
+    It is read as JSON, in which escapes hide nothing, unless it is plainly none: such a text gets no quotes when it
+    is edited. What looks like a document that we cannot take apart may hold anything that a reply can.
+    """
+    surface, begins = wire.OPAQUE, text.lstrip(_WHITE)[:1]
+    if surface.json:
+        surface = _closed(surface) if begins in ("{", "[") else surface
+        surface = surface if begins in _JSON_BEGINS or "\\" in text else _plain(surface)
+    return Lane(surface, part=part)
+
+
+@lru_cache(maxsize=64)
+def _closed(surface: Surface) -> Surface:
+    return replace(surface, closed=True)
+
+
+@lru_cache(maxsize=64)
+def _plain(surface: Surface) -> Surface:
+    return replace(surface, json=False)
+
+
+_JSON_BEGINS = ("{", "[", '"')
+_WHITE = " \t\r\n\ufeff"
 
 
 def through(run: Run, lane: Lane, text: str) -> tuple[str, Stop | None]:
@@ -422,13 +681,21 @@ def through(run: Run, lane: Lane, text: str) -> tuple[str, Stop | None]:
 def edit_reply(wire: Wire, run: Run, document: Document) -> tuple[bool, Stop | None]:
     """A buffered reply, edited in place. Tells whether anything changed and whether a stage stopped it."""
     changed = False
-    for lane, slot in wire.reply_texts(document):
+    dropped: dict[Call, str] = {}
+    for lane, slot, _ in wire.reply_texts(document):
         text = slot.text
-        said, stop = through(run, lane, text) if text else (text, None)
-        if stop is not None:
+        if not text or (lane.choice, lane.part) in dropped:
+            continue
+        events = run.feed(Text(lane, text, last=True))
+        if (stop := stopped_by(events)) is not None:
             return changed, stop
+        dropped.update(dropped_by(events))
+        said = said_on(events, lane)
         if said != text:
             slot.replace(said)
             wire.spoil(document, lane)
             changed = True
+    writer = wire.writer()
+    if dropped and isinstance(writer, Drops):
+        writer.drop(document, dropped)
     return changed, None

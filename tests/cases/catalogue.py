@@ -11,21 +11,17 @@ from .variants import NAMED, ByHand, siblings, varied
 
 FILE = SHARED / "cases" / "open.jsonl"
 
-BUDGETS = "budgets are a later section of the policy"
 RETRY = "retry and fallback are a later section of the policy"
 DECODING = "tool calls told in text are decoded by a later stage"
 STRUCTURED = "structured output is a later stage"
 
 NOT_YET: Mapping[str, str] = {
-    "B08": "the Responses API is a later wire module",
-    **dict.fromkeys(["C01", "C02", "C03", "C04", "C07", "C08", "I04"], BUDGETS),
     **dict.fromkeys(["D01", "D02", "D04", "D06", "D07"], RETRY),
     **dict.fromkeys(["E01", "E02", "E04", "E05", "E06", "E07", "E10"], DECODING),
     **dict.fromkeys(["F01", "F02", "F04", "F06", "F08"], STRUCTURED),
 }
 # Single expectations that wait while the rest of their case runs.
 LATER: Mapping[str, Mapping[str, str]] = {
-    "A07": {"state.tool_calls_charged": BUDGETS},
     "I06": {"audit.must_not_contain": "no bodies are stored in this release"},
 }
 # Cases that are a conversation of their own.

@@ -42,6 +42,8 @@ class Reply:
     ended: float
     broken: str = ""
     surplus: bool = False
+    aborted: bool = False
+    """Whether the client left before the end."""
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key.lower() == name), None)
@@ -263,6 +265,16 @@ def ask(url: str, request: Mapping[str, Any]) -> Reply:
     """Sends a request in the words of the case file on a connection of its own."""
     with Client(url) as client:
         return client.ask(*wire(request))
+
+
+def ask_and_leave(url: str, request: Mapping[str, Any], events: int) -> Reply:
+    """The same, but the client leaves after so many events of the reply."""
+    with Client(url) as client:
+        started = time.monotonic()
+        client.send(*wire(request))
+        reply = client.read(started, until=lambda body: body.count(b"data:") >= events)
+    reply.aborted = True
+    return reply
 
 
 def wire(request: Mapping[str, Any]) -> tuple[str, str, dict[str, str], Body]:

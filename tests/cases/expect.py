@@ -2,8 +2,9 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .client import Reply
@@ -25,6 +26,10 @@ class Outcome:
     output: str = ""
     peak_growth_mb: float = 0.0
     lines: Sequence[Mapping[str, Any]] = field(default=())
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """What budgets have counted."""
+    left_at: list[float] = field(default_factory=list)
+    """When the provider saw that a client had left."""
 
     @property
     def reply(self) -> Reply:
@@ -236,9 +241,61 @@ def _first_ends(want: str, got: Outcome) -> None:
     assert first.broken or first.status >= 500 or '"error"' in first.text[-2000:]
 
 
-def _second(want: Mapping[str, str], got: Outcome) -> None:
-    assert want == {"error_event": "present"}
-    assert len(got.replies[1].errors()) == 1
+def _second(want: Mapping[str, Any], got: Outcome) -> None:
+    if want == {"error_event": "present"}:
+        assert len(got.replies[1].errors()) == 1
+    else:
+        _one(1)(want, got)
+
+
+def _one(position: int) -> Callable[[Mapping[str, Any], Outcome], None]:
+    """What one of several replies is expected to be, in the words for a client."""
+
+    def look(want: Mapping[str, Any], got: Outcome) -> None:
+        alone = replace(got, replies=got.replies[position:])
+        for name, value in want.items():
+            CHECKS[f"client.{name}"](value, alone)
+
+    return look
+
+
+def _no_usage(want: bool, got: Outcome) -> None:
+    assert all("usage" not in document for document in got.reply.documents) is want
+
+
+def _statuses(want: Mapping[str, int], got: Outcome) -> None:
+    assert Counter(str(reply.status) for reply in got.replies) == want
+
+
+def _in_order(want: Sequence[int | str], got: Outcome) -> None:
+    assert ["aborted" if reply.aborted else reply.status for reply in got.replies] == want
+
+
+def _at_most_calls(want: int, got: Outcome) -> None:
+    assert 0 < len(got.reply.tool_calls()) <= want
+
+
+def _consistent(want: bool, got: Outcome) -> None:
+    """Calls that are whole, and a reason for the end that goes with them."""
+    calls, reasons = got.reply.tool_calls(), got.reply.finish_reasons()
+    assert want is True
+    assert all(call["id"] and call["name"] and json.loads(call["arguments"]) for call in calls)
+    assert set(reasons.values()) == ({"tool_calls"} if calls else {"stop"})
+    assert calls or all(got.reply.joined().values())
+
+
+def _left_within(want: int, got: Outcome) -> None:
+    gone = next(reply.ended for reply in got.replies if reply.aborted)
+    assert got.left_at
+    assert (got.left_at[0] - gone) * 1000 < want
+
+
+def _charged(unit: str, tenant: str | None = None) -> Callable[[Outcome], int]:
+    def count(got: Outcome) -> int:
+        rows = [row for row in got.rows if row["unit"] == unit and tenant in (None, row["tenant"])]
+        return sum(row["spent"] for row in rows)
+
+    return count
 
 
 # -- the provider
@@ -332,6 +389,7 @@ def _memory(want: float, got: Outcome) -> None:
 
 def _tokens(want: int, got: Outcome) -> None:
     (line,) = got.lines
+    assert not got.rows or _charged("tokens")(got) == want
     assert line["prompt_tokens"] + line["completion_tokens"] == want
 
 
@@ -392,9 +450,29 @@ CHECKS: Mapping[str, Callable[[Any, Outcome], None]] = {
     "upstream.headers_must_not_contain": _seen_headers_clean,
     "logs.must_not_contain": _output_clean,
     "perf.rss_growth_mb_max": _memory,
+    "client.first": _one(0),
+    "client.then": _one(1),
+    "client.no_usage_event_when_not_asked": _no_usage,
+    "client.statuses": _statuses,
+    "client.statuses_in_order": _in_order,
+    "client.tool_calls_delivered_max": _at_most_calls,
+    "client.response_self_consistent": _consistent,
+    "upstream.connection_closed_within_ms": _left_within,
     "state.tokens_charged": _tokens,
+    "state.tokens_charged_min": lambda want, got: _at_least(want, _charged("tokens")(got)),
+    "state.calls_charged": lambda want, got: _equal(want, _charged("calls")(got)),
+    "state.tool_calls_charged": lambda want, got: _equal(want, _charged("tool_calls")(got)),
+    "state.tenant-b_calls_charged": lambda want, got: _equal(want, _charged("calls", "tenant-b")(got)),
     "state.outcome": _failed,
 }
+
+
+def _equal(want: int, count: int) -> None:
+    assert count == want
+
+
+def _at_least(want: int, count: int) -> None:
+    assert count >= want
 
 
 def _within(want: int, reply: Reply) -> None:

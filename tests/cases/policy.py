@@ -3,9 +3,12 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 Intent = Mapping[str, Any]
+ADMIN = "pk-admin"
+"""The key that shows what budgets have counted."""
 
 # Where the case file says a rule looks, in our words.
 ON: Mapping[str, tuple[str, ...]] = {
@@ -17,7 +20,6 @@ ON: Mapping[str, tuple[str, ...]] = {
 }
 # Intents that change nothing in what a case of this release expects.
 WITHOUT_A_WORD: Mapping[str, str] = {
-    "budget": "budgets are a later section",
     "retry": "retries are a later section; without them there is one attempt, as the case expects",
     "audit": "no bodies are stored in this release",
 }
@@ -38,6 +40,8 @@ def setup(intents: Sequence[Intent], base_url: str) -> Setup:
         word = intent["action"]
         if word not in WITHOUT_A_WORD:
             INTENTS[word](made, intent, position)
+    if "budgets" in made.policy:
+        made.policy.setdefault("server", {})["admin_keys"] = [digest(ADMIN)]
     if made.policy:
         provider = made.policy.setdefault("providers", {}).setdefault("upstream", {})
         provider["base_url"] = base_url
@@ -88,7 +92,7 @@ def _under_key(key: str) -> str:
 def _auth(made: Setup, intent: Intent, position: int) -> None:
     tenants = intent.get("keys", {intent["proxy_key"]: "local"} if "proxy_key" in intent else {})
     if tenants:
-        made.policy["server"] = {"auth": "required"}
+        made.policy.setdefault("server", {})["auth"] = "required"
         made.policy["tenants"] = [{"name": name, "keys": [digest(key)]} for key, name in tenants.items()]
     if "upstream_key_env" in intent:
         name, _, value = intent["upstream_key_env"].partition("=")
@@ -117,9 +121,19 @@ def _vault(made: Setup, intent: Intent, position: int) -> None:
     _guardrail(made, {**intent, "action": "pseudonymize"}, {"name": rule["name"], "patterns": [pattern]})
 
 
+def _budget(made: Setup, intent: Intent, position: int) -> None:
+    """Under a name of its own: a sidecar that has counted for another test is not asked again."""
+    limits = {name: value for name, value in intent.items() if name != "action"}
+    made.policy.setdefault("budgets", []).append({"name": f"budget-{next(_budgets)}", **limits})
+
+
+_budgets = count()
+
+
 INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
     "redact": _redact,
     "block": _block,
+    "budget": _budget,
     "auth": _auth,
     "log": _log,
     "timeout": _timeout,

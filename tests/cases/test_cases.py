@@ -1,6 +1,7 @@
 """Every case of the file that this release covers, and its variants."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,15 +12,18 @@ import pytest
 from tests.running import Process, shared, wait_for
 
 from .catalogue import BY_HAND, LATER, NOT_YET, Play, load, plays
-from .client import Reply, ask
+from .client import Reply, ask, ask_and_leave
 from .conftest import Sidecars
 from .expect import Outcome, check, flat
-from .policy import setup
+from .policy import ADMIN, setup
 from .upstream import Upstream
 from .variants import NAMED, ByHand
 
 # The log line of an exchange is written after the client has its last byte.
 LINE_SECONDS = 2.0
+# Between a client that leaves and its next request.
+GAP_MS = 500
+BUDGETS = "/sidecar/v1/budgets"
 PLAYS = list(plays())
 NAMED_TESTS = [how.test for titles in NAMED.values() for how in titles.values() if isinstance(how, ByHand)]
 
@@ -41,16 +45,47 @@ def converse(sidecar: Process, provider: Upstream, case: Mapping[str, Any]) -> O
     wait_for(lambda: len(lines(sidecar.said()[said:])) >= len(requests), LINE_SECONDS)
     output = sidecar.said()[said:]
     growth = sidecar.peak_mb - memory
-    return Outcome(requests, replies, case["setup"]["upstream"], provider.requests, output, growth, lines(output))
+    outcome = Outcome(requests, replies, case["setup"]["upstream"], provider.requests, output, growth, lines(output))
+    if any(reply.aborted for reply in replies):
+        outcome.left_at.extend(provider.left_at)
+    if any(intent["action"] == "budget" for intent in case["setup"]["policy"]):
+        assert wait_for(lambda: not any(float(row["reserved"]) for row in counted(sidecar.url)), LINE_SECONDS)
+        outcome.rows.extend(counted(sidecar.url))
+    return outcome
+
+
+def counted(url: str) -> list[dict[str, Any]]:
+    """What budgets say of themselves."""
+    reply = ask(url, {"method": "GET", "path": BUDGETS, "headers": {"authorization": f"Bearer {ADMIN}"}})
+    rows: list[dict[str, Any]] = reply.json["budgets"]
+    return rows
+
+
+def one(url: str, step: Mapping[str, Any]) -> Reply:
+    if "client_aborts_after_events" in step:
+        return ask_and_leave(url, step["request"], step["client_aborts_after_events"])
+    return ask(url, step)
+
+
+def in_turn(url: str, steps: Sequence[Mapping[str, Any]], gap_ms: float = 0) -> list[Reply]:
+    replies = []
+    for step in steps:
+        time.sleep(gap_ms / 1000 if replies else 0)
+        replies.append(one(url, step))
+    return replies
 
 
 def send(url: str, given: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], list[Reply]]:
     match given:
+        case {"parallel": int(count), "request": request}:
+            return send(url, {"parallel": [request] * count})
         case {"parallel": requests}:
             with ThreadPoolExecutor(len(requests)) as pool:
                 return requests, list(pool.map(lambda request: ask(url, request), requests))
-        case {"sequence": requests}:
-            return requests, [ask(url, request) for request in requests]
+        case {"sequence": requests} | {"repeat": requests}:
+            return requests, in_turn(url, requests, given.get("gap_ms", 0))
+        case {"client_aborts_after_events": _, "request": _, "then": then}:
+            return [given["request"], then], in_turn(url, [given, then], GAP_MS)
         case {"method": _}:
             return [given], [ask(url, given)]
     raise ValueError(f"no way to send {sorted(given)}")

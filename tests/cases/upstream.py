@@ -20,7 +20,7 @@ import zstandard
 
 # What to answer one request with, in the words of the case file: `status`, `headers`, and one of `json`,
 # `body` (text), `steps` or `generate`; also `compress`, `delay_ms`, `close` (fin, rst) and `framing`
-# (chunked, close).
+# (chunked, close). `then_add_before_done` is an event for requests that have the field `if_request_has`.
 Script = Mapping[str, Any]
 Answer = Script | Callable[["Seen"], Script]
 
@@ -122,7 +122,20 @@ class Upstream:
             if not self._answers:
                 return {"status": 500, "body": "no script"}
             answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
-        return answer(seen) if callable(answer) else answer
+        return answer(seen) if callable(answer) else _as_asked(answer, seen)
+
+
+def _as_asked(script: Script, seen: Seen) -> Script:
+    if "if_request_has" not in script:
+        return script
+    value = seen.json
+    for key in script["if_request_has"].split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    if not value:
+        return script
+    before, done, after = b"".join(map(payload, script["steps"])).partition(b"data: [DONE]")
+    added = b"data: %b\n\n" % json.dumps(script["then_add_before_done"]).encode()
+    return {**script, "steps": [{"send_bytes": piece} for piece in (before, added, done + after)]}
 
 
 def read_request(reader: BufferedReader, connection: socket.socket) -> Seen | None:

@@ -64,6 +64,23 @@ def streamed(case: Case) -> None:
     case["input"]["json"]["stream"] = True
 
 
+def _call_delta(index: int, call: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tool_calls": [{**call, "index": index}]}
+
+
+def _interleaved(case: Case) -> None:
+    """Parallel calls whose arguments come in turn."""
+    calls = list(enumerate(case["setup"]["upstream"][0]["json"]["choices"][0]["message"]["tool_calls"]))
+    streamed(case)
+    deltas: list[dict[str, Any]] = [{"role": "assistant"}]
+    deltas += [_call_delta(at, {**call, "function": {**call["function"], "arguments": ""}}) for at, call in calls]
+    longest = max(len(call["function"]["arguments"]) for _, call in calls)
+    for start in range(0, longest, 2):
+        pieces = [(at, call["function"]["arguments"][start : start + 2]) for at, call in calls]
+        deltas += [_call_delta(at, {"function": {"arguments": piece}}) for at, piece in pieces if piece]
+    case["setup"]["upstream"][0]["steps"] = frames(deltas, "tool_calls")
+
+
 def _buffered(case: Case) -> None:
     case["setup"]["upstream"] = [_said("Contact ana.fict@example.com today.")]
     del case["input"]["json"]["stream"]
@@ -212,6 +229,47 @@ def _streamed_arguments(case: Case) -> None:
     case["expect"]["client"].update(must_not_contain_joined=["hunter2zz"], finish_reasons={"0": "tool_calls"})
 
 
+def _one_string(case: Case) -> None:
+    case["input"]["json"]["input"] = "I am ana.fict@example.com"
+    case["expect"]["upstream"] = {
+        "body_must_not_contain": ["ana.fict@example.com"],
+        "json_path_equals": {"instructions": "reply to [MASK]", "input": "I am [MASK]"},
+    }
+
+
+def _in_another_api(path: str, asked: Mapping[str, Any], told: Mapping[str, str]) -> Change:
+    """The same text on another endpoint: what a client asks there, and what the provider must see of it."""
+
+    def change(case: Case) -> None:
+        case["input"].update(path=path, json={"model": "m1", **asked})
+        del case["expect"]["upstream"]["arguments_json_equals"]
+        case["expect"]["upstream"]["json_path_equals"] = told
+
+    return change
+
+
+_AT_MESSAGES = {
+    "max_tokens": 9,
+    "system": [{"type": "text", "text": "reply to ana.fict@example.com"}],
+    "messages": [
+        {"role": "user", "content": "I am ana.fict@example.com"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "f1", "name": "mail", "input": {"to": "ana.fict@example.com"}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "f1", "content": "ok ana.fict@example.com"}],
+        },
+    ],
+}
+_SEEN_AT_MESSAGES = {
+    "system[0].text": "reply to [MASK]",
+    "messages[0].content": "I am [MASK]",
+    "messages[1].content[0].input.to": "[MASK]",
+    "messages[2].content[0].content": "ok [MASK]",
+}
+
 TWO_HUNDRED = "200 aborted streams, then 1 normal request succeeds and open upstream sockets return to baseline"
 # Prose of the case -> the change, or the test that plays it by hand.
 NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
@@ -229,6 +287,7 @@ NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
         "stream:true": _blocked_stream,
         "block on prompt: response body and headers do not contain the keyword": _blocked_prompt,
     },
+    "B08": {"input given as one string": _one_string},
     "B11": {"control: 'family 👩‍👩‍👧 plan' passes and reaches upstream byte-identical": _family},
     "B21": {
         "stream, placeholder cut at every byte over argument deltas": ByHand(
@@ -240,6 +299,7 @@ NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
             "test_restore.py::test_another_session"
         ),
     },
+    "C07": {"same as a stream with interleaved deltas": _interleaved},
     "G01": {
         "br": _coding("br"),
         "deflate": _coding("deflate"),
@@ -343,6 +403,27 @@ SIBLINGS: Mapping[str, Mapping[str, Change]] = {
     "B03": {"streamed": streamed},
     "B04": {"streamed": streamed, "a call without content": _bare_call, "a role of its own": _unknown_role},
     "B07": {"streamed": streamed},
+    "B08": {
+        "messages": _in_another_api("/v1/messages", _AT_MESSAGES, _SEEN_AT_MESSAGES),
+        "completions": _in_another_api(
+            "/v1/completions",
+            {"prompt": ["I am", "ana.fict@example.com"], "suffix": "of ana.fict@example.com"},
+            {"prompt[1]": "[MASK]", "suffix": "of [MASK]"},
+        ),
+        "embeddings": _in_another_api(
+            "/v1/embeddings", {"input": ["I am ana.fict@example.com"]}, {"input[0]": "I am [MASK]"}
+        ),
+        "generate": _in_another_api(
+            "/api/generate",
+            {"system": "reply to ana.fict@example.com", "prompt": "I am ana.fict@example.com", "stream": False},
+            {"system": "reply to [MASK]", "prompt": "I am [MASK]"},
+        ),
+        "an endpoint that nobody knows": _in_another_api(
+            "/v1/threads/t1/messages",
+            {"role": "user", "content": "I am ana.fict@example.com"},
+            {"content": "I am [MASK]"},
+        ),
+    },
     "B13": {"gzip": _coding("gzip")},
     "B18": {"streamed, to end with an error event": _failed_stream},
     "G01": {"gzip on a chat reply": _chat},
@@ -356,7 +437,7 @@ RECUT: Mapping[str, Change] = {
     "with CRLF": with_crlf,
 }
 # Cases whose point is how the bytes were cut, in time.
-NOT_RECUT = frozenset({"A02", "J03"})
+NOT_RECUT = frozenset({"A02", "C02", "J03"})
 
 
 def siblings(case: Case) -> Mapping[str, Change]:

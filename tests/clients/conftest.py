@@ -1,4 +1,4 @@
-"""A sidecar that redacts and blocks, before a provider that echoes; both live for the session."""
+"""Sidecars that redact, restore and block, before providers that echo or act; all live for the session."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from tests.cases.policy import digest
 from tests.cases.upstream import Upstream
 from tests.running import Process, serve
 
+from . import model
 from .provider import (
     CLIENT_KEY,
     CLIENTS,
@@ -61,6 +62,23 @@ def policy(base_url: str, **server: Any) -> dict[str, Any]:
     }
 
 
+# What an agent's provider must see of a mail's address, and of the digits of a card.
+DETECTED = [
+    {"name": "people", "detect": ["email"], "action": "pseudonymize"},
+    {"name": "cards", "detect": ["credit_card"], "action": "mask"},
+    {"name": "keys", "detect": ["secrets"], "action": "redact"},
+]
+
+
+def agents_policy(origin: str, **provider: Any) -> dict[str, Any]:
+    """Several rules in enforce, one of which puts back what it took out. The provider is asked under its origin."""
+    document = policy(origin)
+    document["providers"]["main"].update(provider)
+    document["guardrails"] += DETECTED
+    document["inspect"] = {"unknown": "scan", "images": "deny"}
+    return document
+
+
 @pytest.fixture(scope="session")
 def _upstream() -> Iterator[Upstream]:
     upstream = Upstream()
@@ -81,6 +99,66 @@ def narrow(_upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Ite
     process = _serve(tmp_path_factory.mktemp("narrow"), policy(f"{_upstream.origin}/v1", max_concurrent=1))
     yield process
     process.stop()
+
+
+@pytest.fixture(scope="session")
+def native(_upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A sidecar for agents, before a provider that speaks every API."""
+    process = _serve(tmp_path_factory.mktemp("native"), agents_policy(_upstream.origin))
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="session")
+def bridged(_upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """The same before a provider that speaks chat completions only."""
+    document = agents_policy(_upstream.origin, responses="chat", messages="chat")
+    process = _serve(tmp_path_factory.mktemp("bridged"), document)
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="session")
+def stateless(_upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A sidecar whose policy lets no client lean on what only the provider knows."""
+    document = agents_policy(_upstream.origin)
+    document["inspect"]["provider_state"] = "deny"
+    process = _serve(tmp_path_factory.mktemp("stateless"), document)
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="session")
+def everywhere(_upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A sidecar that redacts wherever a text can stand, definitions of tools included. Keys go through."""
+    kinds = ["system", "user", "assistant", "tool_results", "tool_calls", "tools", "reply", "reasoning"]
+    patterns = [{"name": "canary", "regex": PATTERN}, {"name": "mark", "regex": "text-[0-9]+[.]"}]
+    rule = {"name": "secrets", "patterns": patterns, "on": kinds, "replacement": PLACEHOLDER}
+    providers = {"main": {"base_url": _upstream.origin}}
+    document = {"version": 1, "providers": providers, "guardrails": [rule], "inspect": {"unknown": "scan"}}
+    process = _serve(tmp_path_factory.mktemp("everywhere"), document)
+    yield process
+    process.stop()
+
+
+@pytest.fixture(params=["native", "bridged"])
+def sides(request: pytest.FixtureRequest) -> Process:
+    """Either of both."""
+    process: Process = request.getfixturevalue(request.param)
+    return process
+
+
+@pytest.fixture
+def acting(_upstream: Upstream) -> Iterator[Upstream]:
+    """The provider of agents, which must never see what a client has to hide."""
+    _upstream.play([model.Threads().answer])
+    yield _upstream
+    assert all(not hidden_in(seen.everything) for seen in _upstream.requests)
+
+
+def hidden_in(text: str) -> list[str]:
+    """Which of a client's secrets are in what the provider saw."""
+    return [secret for secret in (CLIENTS, CLIENT_KEY, model.EMAIL, model.CARD) if secret in text]
 
 
 def _serve(folder: Path, document: dict[str, Any]) -> Process:

@@ -43,8 +43,12 @@ def answer(seen: Seen) -> Script:
         return _error(int(status[1]))
     if asked["model"] == "dead":
         return {"close": "rst"}
+    return chat([_message(asked) for _ in range(asked.get("n") or 1)], asked)
+
+
+def chat(messages: list[dict[str, Any]], asked: Mapping[str, Any]) -> Script:
+    """These choices as a chat completion, or as a stream of one."""
     delay = 500 if asked["model"] == "slow" else 0
-    messages = [_message(asked) for _ in range(asked.get("n") or 1)]
     if asked.get("stream"):
         return {"status": 200, "delay_ms": delay, "steps": list(_stream(asked, messages))}
     choices = [{"index": i, "message": m, "finish_reason": _reason(m)} for i, m in enumerate(messages)]

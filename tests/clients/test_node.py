@@ -1,4 +1,4 @@
-"""The npm client under Node, installed into tests/.work on first use."""
+"""The npm client and the Vercel AI SDK under Node, installed into tests/.work on first use."""
 
 import json
 import shutil
@@ -11,7 +11,9 @@ import pytest
 from tests.cases.upstream import Upstream
 from tests.running import WORK, Process, clean_env
 
-from .conftest import clean
+from . import agent
+from .conftest import clean, hidden_in
+from .model import Threads
 from .provider import CLIENT_KEY, CLIENTS, PLACEHOLDER, answer
 
 HERE = Path(__file__).with_name("node")
@@ -32,7 +34,8 @@ def folder(worker_id: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text(wanted)
         _install(folder)
-    shutil.copy(HERE / "talk.mjs", folder)
+    for script in HERE.glob("*.mjs"):
+        shutil.copy(script, folder)
     return folder
 
 
@@ -49,11 +52,17 @@ def _install(folder: Path) -> None:
 def got(folder: Path, sidecar: Process, _upstream: Upstream) -> Any:
     """Everything that the conversation gave the client, without a secret in it."""
     _upstream.play([answer])
-    command = ["node", "talk.mjs", f"{sidecar.url}/v1", CLIENT_KEY, CLIENTS]
+    said = _node(folder, "talk.mjs", f"{sidecar.url}/v1", CLIENT_KEY, CLIENTS)
+    assert all(CLIENTS not in seen.everything for seen in _upstream.requests)
+    return said, list(_upstream.requests)
+
+
+def _node(folder: Path, *script: str) -> Any:
+    """What a script prints, which holds no secret."""
+    command = ["node", *script]
     done = subprocess.run(command, cwd=folder, timeout=TALK_SECONDS, capture_output=True, env=clean_env(), check=False)
     assert done.returncode == 0, done.stderr.decode()
-    assert all(CLIENTS not in seen.everything for seen in _upstream.requests)
-    return json.loads(clean(done.stdout.decode())), list(_upstream.requests)
+    return json.loads(clean(done.stdout.decode()))
 
 
 def test_buffered(got: Any) -> None:
@@ -89,3 +98,63 @@ def test_nothing_is_asked_twice(got: Any) -> None:
     assert models.count("says-quiet-topic") == 1
     assert models.count("status-429") == 1
     assert len(models) == 8
+
+
+@pytest.fixture(scope="module")
+def acted(folder: Path, native: Process, bridged: Process, _upstream: Upstream) -> Any:
+    """What the agents came to, and what the provider saw of them, by model."""
+    _upstream.play([Threads().answer])
+    given = {"system": agent.SYSTEM, "ask": agent.ASK, "hi": agent.HI, "secret": CLIENTS}
+    said = _node(folder, "agent.mjs", native.url, bridged.url, CLIENT_KEY, json.dumps(given))
+    assert all(not hidden_in(seen.everything) for seen in _upstream.requests)
+    return said, list(_upstream.requests)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("responses", "ai-responses"),
+        ("bridged", "ai-bridged"),
+        ("chat", "ai-chat"),
+        ("whole", "ai-whole"),
+        ("npm", "npm"),
+        ("npmStreamed", "npm-streamed"),
+    ],
+)
+def test_agent(name: str, model: str, acted: Any) -> None:
+    got, seen = acted[0][name], [seen for seen in acted[1] if seen.json["model"] == model]
+    agent.check_final(got["text"])
+    assert sorted(map(tuple, got["calls"])) == [(tool, agent.ARGUMENTS) for tool in agent.TOOLS]
+    agent.check_seen(seen, turns=2)
+
+
+@pytest.mark.parametrize("name", ["responses", "bridged", "chat"])
+def test_agent_streams(name: str, acted: Any) -> None:
+    assert acted[0][name]["deltas"] > 10
+    assert acted[0][name]["finish"] == "stop"
+
+
+@pytest.mark.parametrize("name", ["blocked", "blockedBridged"])
+def test_agent_blocked_in_a_stream(name: str, acted: Any) -> None:
+    got = acted[0][name]
+    assert got["text"] == agent.BLOCKED_AT
+    assert "guardrail_tripped" in got["error"]["raw"]
+
+
+@pytest.mark.parametrize("name", ["cut", "cutBridged"])
+def test_agent_cut_in_a_stream(name: str, acted: Any) -> None:
+    got = acted[0][name]
+    assert (got["text"], got["finish"], got["error"]) == (agent.BLOCKED_AT, "content-filter", None)
+
+
+def test_agents_are_refused(acted: Any) -> None:
+    refused = {name: acted[0][name] for name in ("refused", "wrongKey", "tooLarge")}
+    assert [got["name"] for got in refused.values()] == ["AI_APICallError"] * 3
+    assert [got["status"] for got in refused.values()] == [400, 401, 413]
+    assert refused["refused"]["code"] == "guardrail_tripped"
+
+
+def test_agents_ask_nothing_twice(acted: Any) -> None:
+    models = [(seen.target, seen.json["model"]) for seen in acted[1]]
+    assert all(models.count((target, model)) == 1 for target, model in models if model.startswith("says-"))
+    assert all(model != "ai-refused" for _, model in models)

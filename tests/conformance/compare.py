@@ -61,4 +61,4 @@ def table(runs: Mapping[str, Results]) -> str:
     for name, results in runs.items():
         counts = Counter(results.values())
         rows.append((name, *(str(counts[outcome]) for outcome in OUTCOMES)))
-    return "\n".join("".join(f"{cell:>10}" for cell in row) for row in rows)
+    return "\n".join("".join(f"{cell:>12}" for cell in row) for row in rows)

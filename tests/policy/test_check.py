@@ -91,7 +91,7 @@ guardrails:
 """ % ("0" * 64)
     shown = said(file, text)
     digest = load_text(text).digest
-    places = ("  sees ", " chat.re", "  not seen ")
+    places = ("  sees ", "   request ", "   reply ", "  not seen ")
     assert [line for line in shown.splitlines() if not any(place in line for place in places)] == [
         "p.yaml: fine",
         f"  digest     {digest}",

@@ -10,7 +10,6 @@ from sidecar.errors import PatternError, PolicyError
 from sidecar.policy import load, snapshot
 from sidecar.policy.load import parse
 from sidecar.stages.guardrails import GuardrailConfig
-from sidecar.stages.scrub import ScrubConfig
 
 from .texts import HEAD, LINES, faults_in, only_fault, places
 
@@ -31,7 +30,7 @@ def check_only(text: str, where: str, message: str, hint: str) -> None:
     ("text", "where", "message", "hint"),
     [
         ("guardrail: []", "guardrail", "there is no section `guardrail`", "Did you mean `guardrails`?"),
-        ("budgets: []", "budgets", "there is no section `budgets`", "There are: version, providers"),
+        ("vault: []", "vault", "there is no section `vault`", "There are: version, providers"),
         ("guardrails: {name: r}", "guardrails", "expected a list, not a table", "dash"),
         ("guardrails:", "guardrails", "a value is missing", "remove the key"),
         ("guardrails: [x]", "guardrails[0]", "expected a table, not text", ""),
@@ -236,7 +235,7 @@ def test_a_key_that_a_terminal_would_obey_is_shown_harmlessly() -> None:
 
 
 def test_every_rule_that_is_too_large_as_a_whole_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(rules: Sequence[GuardrailConfig], scrub: ScrubConfig) -> tuple[Step, ...]:
+    def refuse(rules: Sequence[GuardrailConfig], *_: object, **__: object) -> tuple[Step, ...]:
         if any(rule.name != "fine" for rule in rules):
             raise PatternError("the rule is too large", hint="Split it.")
         return ()
@@ -249,3 +248,26 @@ def test_every_rule_that_is_too_large_as_a_whole_is_told(monkeypatch: pytest.Mon
         (LINES + 2, "guardrails[0]", "Split it."),
         (LINES + 4, "guardrails[2]", "Split it."),
     ]
+
+
+BLIND = [
+    (
+        "websocket",
+        "what WebSocket connections carry",
+        "Write `inspect: {websocket: deny}`, or `accept_blind",
+    ),
+    ("unknown", "undocumented endpoints and fields", "Write `inspect: {unknown: deny}` or `scan`, or `accept_blind"),
+]
+
+
+@pytest.mark.parametrize(("spot", "what", "hint"), BLIND)
+def test_a_rule_in_enforce_may_be_blind_only_where_it_says_so(spot: str, what: str, hint: str) -> None:
+    other = {"websocket": "unknown", "unknown": "websocket"}[spot]
+    seeing = f"{HEAD}inspect: {{{spot}: pass}}\nguardrails:\n"
+    for fine in (f"accept_blind: [{spot}]", f"accept_blind: [{other}, {spot}]", "mode: shadow", 'mode: "off"'):
+        assert faults_in(f"{seeing}  - {{name: r, detect: [email], {fine}}}\n") == ()
+    for blind in ("", ", mode: enforce", f", accept_blind: [{other}]", ", accept_blind: []"):
+        fault = only_fault(f"{seeing}  - {{name: r, detect: [email]{blind}}}\n")
+        assert (fault.line, fault.column, fault.where) == (LINES + 3, 12, "guardrails[0].name")
+        assert "the rule is in enforce and cannot see " + what in fault.message
+        assert fault.hint.startswith(hint)

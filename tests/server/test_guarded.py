@@ -4,10 +4,7 @@ import dataclasses
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import brotli
@@ -19,58 +16,15 @@ from sidecar.stages.guardrails import GuardrailVisit
 from sidecar.text.detectors import Detector, resolve
 from sidecar.wire import chat
 
-from .talk import Answer, Sidecar, request, sidecar, wait_for
-from .upstream import CHUNKED, END, FIN, RST, Step, Upstream, chunk, reply
+from .talk import Answer, request, wait_for
+from .under import CHAT, JSON, Start
+from .upstream import CHUNKED, END, FIN, RST, Step, chunk, reply
 
-CHAT = b"/v1/chat/completions"
-JSON = (b"content-type", b"application/json")
 CARD = "4111 1111 1111 1111"
 BLOCK = "{name: no-otters, words: [{list: [otter]}], action: block%s}"
 REDACT = "{name: no-otters, words: [{list: [otter], name: animal}]%s}"
 FINISH = "{name: no-otters, words: [{list: [otter]}], action: finish, message: 'Ask me something else.'%s}"
 DONE = b"data: [DONE]\n\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """A sidecar under a policy, its provider and its record."""
-
-    running: Sidecar
-    upstream: Upstream
-    log: Path
-
-    def ask(self, content: Any = "hi", *headers: tuple[bytes, bytes], path: bytes = CHAT, **more: Any) -> Answer:
-        return self.running.ask(request(b"POST", path, asked(content, **more), JSON, *headers))
-
-    def line(self) -> dict[str, Any]:
-        """The record's last line; waits for one that has not been read before."""
-        wait_for(lambda: self.log.exists() and self.log.read_text().endswith("}\n"))
-        line: dict[str, Any] = json.loads(self.log.read_text().splitlines()[-1])
-        self.log.write_text("")
-        return line
-
-    @property
-    def sent(self) -> Any:
-        """The document that reached the provider."""
-        return json.loads(self.upstream.requests[-1].body)
-
-
-Start = Callable[..., Any]
-
-
-@pytest.fixture
-def under(upstream: Upstream, tmp_path: Path) -> Start:
-    """Starts a sidecar under these guardrails."""
-
-    @contextmanager
-    def start(*guardrails: str, provider: str = "", more: str = "") -> Iterator[Talk]:
-        log = tmp_path / "log"
-        policy = f'version: 1\nproviders: {{p: {{base_url: "{upstream.url}/v1"{provider}}}}}\n'
-        policy += f'guardrails: [{", ".join(guardrails)}]\ntelemetry: {{log: "{log}"}}\n{more}'
-        with sidecar(policy=policy, folder=tmp_path) as running:
-            yield Talk(running, upstream, log)
-
-    return start
 
 
 def asked(content: Any = "hi", **more: Any) -> bytes:

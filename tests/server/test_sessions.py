@@ -83,12 +83,15 @@ DECLARED = {"metadata": {"session_id": "m"}, "prompt_cache_key": "c", "user": "u
         ([], DECLARED, "metadata:m", True),
         ([], {"prompt_cache_key": "c", "user": "u"}, "prompt_cache_key:c", False),
         ([], {"user": "u", "metadata": {"session_id": 7}}, "user:u", False),
+        ([], {"metadata": {"user_id": "u"}}, "user:u", False),
+        ([], {"previous_response_id": "resp_1", "user": "u"}, "header:first", False),
+        ([], {"previous_response_id": "resp_2", "user": "u"}, "user:u", False),
     ],
 )
 def test_what_names_a_session(
     headers: list[tuple[bytes, bytes]], document: dict[str, Any], key: str, declared: bool
 ) -> None:
-    assert session_of(headers, document) == (key, declared)
+    assert session_of(headers, document, {"resp_1": "header:first"}.get) == (key, declared)
 
 
 def test_a_conversation_is_known_by_its_beginning() -> None:
@@ -97,4 +100,4 @@ def test_a_conversation_is_known_by_its_beginning() -> None:
     other = [first[0], {"role": "user", "content": "hey"}]
     keys = [session_of([], {"messages": messages})[0] for messages in (first, more, other, "none", None)]
     assert keys[0] == keys[1] != keys[2]
-    assert keys[3] == keys[4]
+    assert keys[4] == session_of([], {})[0] != keys[3]

@@ -91,6 +91,27 @@ VALID: list[tuple[Check, str]] = [
     (checks.email, "alice@example.com"),
     (checks.basic_credentials, "YWxpY2U6aHVudGVyMnp6"),
     (checks.exfiltrates, "https://e.example/p?q={{secret}}"),
+    (checks.card, "122000000000003"),
+    (checks.br_cpf_bare, "52998224725"),
+    (checks.be_nn, "85000003306"),
+    (checks.de_tax_id_bare, "98765432106"),
+    (checks.de_lanr, "123456601"),
+    (checks.de_bsnr, "021234568"),
+    (checks.de_postcode, "01001"),
+    (checks.uk_nhs_issued, "401-023-2137"),
+    (checks.se_organisation, "556703-7485"),
+    (checks.sg_uen, "53125226D"),
+    (checks.sg_uen, "201434292D"),
+    (checks.sg_uen, "T16RF0037C"),
+    (checks.kr_rrn_bare, "0005053637892"),
+    (checks.tw_id_bare, "F131104093"),
+    (checks.ng_nin_bare, "98765432102"),
+    (checks.aba_district, "121000358"),
+    (checks.no_timestamp, "4010232137"),
+    (checks.no_sequence, "556703-7485"),
+    (checks.uneven, "10000 12345"),
+    (checks.with_digit, "AB51 ABC"),
+    (checks.tangled, "a(b]c}d-1!"),
 ]
 
 INVALID: list[tuple[Check, str]] = [
@@ -119,6 +140,31 @@ INVALID: list[tuple[Check, str]] = [
     (checks.email, "icon@2x.png"),
     (checks.basic_credentials, "QUJDREVGR0g="),
     (checks.exfiltrates, "https://example.com/logo.png?v=2&w=640"),
+    (checks.br_cpf_bare, "98765432100"),
+    (checks.be_nn, "85990003320"),
+    (checks.de_tax_id_bare, "11112345678"),
+    (checks.de_lanr, "123456901"),
+    (checks.de_bsnr, "041234568"),
+    (checks.de_postcode, "99999"),
+    (checks.uk_nhs_issued, "824 753 5564"),
+    (checks.se_organisation, "871220-2384"),
+    (checks.sg_uen, "53125226E"),
+    (checks.sg_uen, "201434292E"),
+    (checks.sg_uen, "T16RF0037D"),
+    (checks.sg_uen, "T16-F0037C"),
+    (checks.kr_rrn_bare, "8001015009086"),
+    (checks.kr_rrn_bare, "9902294321191"),
+    (checks.tw_id_bare, "A123456789"),
+    (checks.ng_nin_bare, "44051401459"),
+    (checks.ph_tin, "000-123-457-000"),
+    (checks.aba_district, "421042111"),
+    (checks.no_timestamp, "1470021420"),
+    (checks.no_sequence, "87654321"),
+    (checks.uneven, "12222234567"),
+    (checks.with_digit, "plate"),
+    (checks.tangled, "get(users[0], {a: 1})"),
+    (checks.tangled, "f(x)]"),
+    (checks.placeholder, "A,.:-@*!?"),
 ]
 
 
@@ -237,6 +283,14 @@ def test_a_password_is_no_placeholder(value: str) -> None:
 )
 def test_code_is_no_secret(value: str) -> None:
     assert not checks.secret_value(value)
+
+
+@pytest.mark.parametrize("unit", ["ab.cd_", "a1.b2/", "aB-", "Ab_", "_"])
+def test_a_long_value_is_told_in_linear_time(unit: str) -> None:
+    """Some of these took `re` time that doubles with every part."""
+    value = unit * 2_000 + "1!"
+    for check in (checks.secret_value, checks.password_value, checks.phrase_value, checks.bearer_value):
+        assert check(value) in (True, False)
 
 
 def test_a_phrase_is_a_secret_and_a_sentence_is_not() -> None:

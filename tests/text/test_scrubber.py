@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 
 from sidecar.text import scrubber as module
-from sidecar.text.rules import Ruleset
+from sidecar.text.matcher import Matcher, Shape
+from sidecar.text.rules import FOLLOWED_PER_BYTE, MAX_FOLLOWED, Options, Ruleset
 from sidecar.text.scrubber import Hit, Op, Scrubber, scrub
 
-from .rulegen import cut_texts, rulesets
+from .rulegen import cut_texts, ruleset, rulesets
 
 MANY = settings(max_examples=50_000 if os.environ.get("FUZZ") else 400, deadline=None)
 
@@ -59,3 +60,44 @@ def test_what_stands_for_a_finding_may_depend_on_it(rules: Ruleset, cut: tuple[s
     scrubber = Scrubber(rules, lambda name, found: found)
     ops = [op for piece in pieces for op in scrubber.feed(piece)]
     assert said([*ops, *scrubber.finish()]) == text
+
+
+@MANY
+@given(rulesets(), cut_texts())
+def test_cutting_changes_nothing_where_matches_are_not_followed(rules: Ruleset, cut: tuple[str, list[str]]) -> None:
+    text, pieces = cut
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_FOLLOWED", 8)
+        patch.setattr(module, "FOLLOWED_PER_BYTE", 0)
+        assert in_pieces(rules, pieces) == in_pieces(rules, [text])
+        assert scrub(rules, text)[:2] == in_pieces(rules, [text])
+
+
+def test_an_overflow_is_a_finding_also_where_a_value_follows() -> None:
+    rules = ruleset([("a(?P<value>a[^a]*)", None)], max_hold=16)
+    text = "b aé1éééé-aa YTFhYi1iQGFhYWI="
+    assert scrub(rules, text)[:2] == in_pieces(rules, text) == ("b aé1éééé-<r0>", [Hit("r0", 10, 29)])
+
+
+@pytest.mark.parametrize("pattern", ["a.*b|a", "a.*?b|a", "a[^b]*b"])
+def test_matches_are_not_followed_again_and_again(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SWALLOW", 64 << 10)
+    followed = 0
+
+    def counted(matcher: Matcher, text: bytes, start: int) -> bool:
+        nonlocal followed
+        followed += len(text) - start
+        return could_grow(matcher, text, start)
+
+    could_grow = Matcher.could_grow
+    monkeypatch.setattr(Matcher, "could_grow", counted)
+    text = "acab" * 100_000
+    scrub(Ruleset([Shape.of("attacked", pattern)]), text)
+    assert followed < 3 * MAX_FOLLOWED + 4 * FOLLOWED_PER_BYTE * len(text)
+
+
+def test_a_value_that_is_decided_goes_before_a_match_that_still_grows() -> None:
+    shapes = [Shape.of("first", "a(?P<value>aa)"), Shape.of("second", "a")]
+    rules = Ruleset(shapes, Options(replacement="<{name}>"))
+    assert in_pieces(rules, "aaaaaaaa") == in_pieces(rules, ["aaaaaaaa"])
+    assert in_pieces(rules, ["aaa"])[0] == "<second><first>"

@@ -25,7 +25,7 @@ from sidecar.text.views.make_confusables import module as made_module
 from sidecar.text.views.make_confusables import rows
 from sidecar.text.views.view import View
 
-from .rulegen import rulesets, texts
+from .rulegen import ruleset, rulesets, texts
 from .test_scrubber import MANY, in_pieces, said
 
 ALL = ("nfkc", "invisible", "confusables")
@@ -338,6 +338,14 @@ def test_cutting_never_changes_the_result(rules: Ruleset, lens: Lens, parts: tup
     late, late_hits = through(lens.open(rules, shouted), pieces)
     assert (said(late), late_hits) == (said(through(lens.open(rules, shouted), [text])[0]), hits)
     assert said(through(lens.open(rules, lambda name, _: f"<{name}>"), pieces)[0]) == said(ops)
+
+
+def test_an_overflow_before_a_value_is_one_finding() -> None:
+    rules = ruleset([("a(?P<value>a[^a]*)", None)], max_hold=16)
+    text = "YiBhw6kxw6nDqcOpw6ktYWE YTFhYi1iQGFhYWI="
+    for replace in (None, lambda name, _: f"<{name}>"):
+        ops, hits = through(Lens(base64=True).open(rules, replace), text)
+        assert (said(ops), hits) == ("YiBhw6kxw6nDqcOpw6kt<r0>", [Hit("r0", 20, 40)])
 
 
 @MANY

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from sidecar.errors import ExchangeError, GuardrailTripped, Overloaded, PayloadTooLarge, UpstreamBroken
-from sidecar.wire.errors import error_headers, openai_error, openai_error_event
+from sidecar.wire.errors import anthropic_shape, error_headers, openai_error, openai_error_event
 
 TRIPPED = GuardrailTripped("Blocked by the rule no-secrets.", param="chat.request.messages[].content")
 
@@ -93,3 +93,35 @@ def test_a_message_cannot_break_out_of_its_frame() -> None:
     assert event.count(b"\n") == 2
     assert b"\r" not in event
     assert json.loads(event[6:])["error"]["message"].endswith("\ud83d")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (403, "permission_error"),
+        (404, "not_found_error"),
+        (413, "request_too_large"),
+        (418, "invalid_request_error"),
+        (429, "rate_limit_error"),
+        (500, "api_error"),
+        (502, "api_error"),
+        (503, "overloaded_error"),
+        (504, "timeout_error"),
+        (529, "overloaded_error"),
+    ],
+)
+def test_anthropics_shape_has_a_type_for_each_status(status: int, kind: str) -> None:
+    error = GuardrailTripped("Blocked.", param="messages.request.system")
+    error.status = status
+    assert anthropic_shape(error) == {
+        "type": "error",
+        "error": {
+            "type": kind,
+            "message": "Blocked.",
+            "code": "guardrail_tripped",
+            "param": "messages.request.system",
+            "details": {"error_code": "guardrail_tripped"},
+        },
+    }

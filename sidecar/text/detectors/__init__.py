@@ -7,7 +7,9 @@ from types import MappingProxyType
 from sidecar.text.detectors.code_exec import CODE_EXEC
 from sidecar.text.detectors.injection import INJECTION
 from sidecar.text.detectors.model import Detector
-from sidecar.text.detectors.pii import PII, PII_BARE
+from sidecar.text.detectors.pii import PII
+from sidecar.text.detectors.pii_bare import PII_BARE, PII_WEAK
+from sidecar.text.detectors.pii_loose import PII_LOOSE
 from sidecar.text.detectors.secrets import ASSIGNMENTS, SECRETS
 from sidecar.text.detectors.urls import URLS
 
@@ -22,6 +24,8 @@ PACKS: Mapping[str, tuple[Detector, ...]] = MappingProxyType(
         "code-exec": CODE_EXEC,
         # Noisier by design, for who asks for them by name.
         "pii-bare": PII_BARE,
+        "pii-loose": PII_LOOSE,
+        "pii-weak": PII_WEAK,
         "assignments": ASSIGNMENTS,
     }
 )

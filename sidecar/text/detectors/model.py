@@ -43,6 +43,15 @@ def words_begin(regex: str) -> str:
     return regex.replace(r"\<", LEFT)
 
 
+# The last character before a number that follows its name.
+_APART = r"(?:[^0-9A-Za-z]|\\[nt])"
+
+
+def near(words: str, regex: str, far: int, between: str = r"[^0-9\n]") -> str:
+    """What is found only after one of `words`, with at most `far` other characters between."""
+    return rf"(?:{words_begin(words)}){between}{{0,{far}}}?{_APART}(?P<value>{regex})\b"
+
+
 _ALPHABETS = {
     "a": ascii_letters + digits,
     "b": ascii_letters + digits + "+/",

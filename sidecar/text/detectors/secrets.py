@@ -22,6 +22,7 @@ from sidecar.text.checks import (
     provider_value,
     random_looking,
     secret_value,
+    tangled,
     url_value,
     varied,
 )
@@ -54,6 +55,12 @@ def _word(name: str, regex: str, source: str, yes: str, no: str, check: Check | 
     return _token(name, rf"{LEFT}(?P<value>{regex})", source, yes, no, check)
 
 
+def _exact(name: str, regex: str, source: str, yes: str, no: str, check: Check | None = varied) -> Detector:
+    """The same for a token whose length is known: one that goes on is none."""
+    regex = rf"{LEFT}(?P<value>{regex})(?:\z|[^A-Za-z0-9_-])"
+    return _token(name, regex, source, yes, no, check)
+
+
 # What stands between a name and its value: `=`, `:`, `=>`, `:=`, `?=`, `.=` and their like, an XML tag's end, or the
 # comma of `set("NAME", "value")`; with quotes around either, escaped or not, and perhaps a type before the `=`.
 _SIGN = rf"(?:(?::?\s?[a-z]{{3,8}}\??\s{{0,2}})?[:=!?.|]{{0,3}}=>?|[:：＝]|>{SPACE}{{0,8}})"
@@ -72,12 +79,12 @@ _PASSWORD_NAMES = r"(?i:password|passwd|passphrase|passcode|passwort|contraseña
 _PASSWORD_ALSO = "Password|Passwd|Passphrase|Pwd|密码|密碼|パスワード|비밀번호"
 # Providers whose keys have no prefix of their own: their name in the variable's is the only sign.
 _PROVIDERS = (
-    r"(?i:adafruit|adobe|airtable|algolia|alibaba|aliyun|amplitude|artifactory|asana|assemblyai|atlassian|azure|beamer|bitbucket|"
+    r"(?:(?i:adafruit|adobe|airtable|algolia|alibaba|aliyun|amplitude|artifactory|asana|assemblyai|atlassian|azure|beamer|bitbucket|"
     r"bittrex|cisco|clickhouse|cloudant|cloudflare|codecov|cohere|coinbase|confluent|contentful|datadog|deepgram|discord|"
     r"droneci|dropbox|etsy|facebook|fastly|finicity|finnhub|flickr|freshbooks|gitter|gocardless|heroku|hubspot|ibm|intercom|jenkins|jfrog|jira|"
     r"kraken|kucoin|launchdarkly|linear|linkedin|lob|looker|mailgun|mattermost|meraki|messagebird|mistral|mixpanel|netlify|"
     r"new-?_?relic|nytimes|okta|opsgenie|pagerduty|plaid|rapidapi|rollbar|segment|sendbird|sentry|shodan|snyk|softlayer|sourcegraph|sonar(?:qube)?|"
-    r"splunk|spotify|squarespace|sumo(?:logic)?|travis|trello|twilio|twitch|twitter|typeform|unsplash|vonage|wandb|yandex|zendesk)"
+    r"splunk|spotify|squarespace|sumologic|travis|trello|twilio|twitch|twitter|typeform|unsplash|vonage|wandb|yandex|zendesk)|sumo|Sumo|SUMO)"
 )
 
 # Before an option's dash: the text's beginning, or anything but a word, be it an escaped line break.
@@ -102,7 +109,7 @@ _LLM = (
        "OpenAI API reference, authentication; T3BlbkFJ is base64 of OpenAI",
        ("sk-proj-<w74>T3BlbkFJ<w74>", "sk-svcacct-<w58>T3BlbkFJ<w58>", "sk-admin-<w58>T3BlbkFJ<w58>", "sk-<a20>T3BlbkFJ<a20>"),
        ("task-<a40>", "sk-<a12>", "sk-" + "x" * 48), openai_shape),
-    _word("anthropic_key", r"sk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{20,200}", "Anthropic docs, API and admin keys",
+    _exact("anthropic_key", r"sk-ant-(?:api|admin)\d\d-[A-Za-z0-9_-]{93}AA|sk-ant-[b-z][a-z0-9]{2,11}-[A-Za-z0-9_-]{20,200}", "Anthropic docs, API and admin keys",
            "sk-ant-api03-<w93>AA sk-ant-admin01-<w93>AA", "sk-ant-api03-<w8> sk-ant-api03-" + "x" * 60),
     _word("openrouter_key", r"sk-or-v1-[0-9a-f]{64}", "OpenRouter docs, authentication", "sk-or-v1-<h64>", "sk-or-v1-<h20>"),
     _word("langfuse_key", r"sk-lf-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "Langfuse docs, API keys",
@@ -147,7 +154,7 @@ _CLOUD = (
        ("AKIA<r16>,<b40>", "AKIA<r16>:<b40>", "AKIA<r16> / <b40>"), ("AKIA<r16> <h40>", "AKIA<r16>, <b12>"), has_three_cases),
     _d("aws_session_token", "(?:" + LEFT + r"(?i:session[_ -]?token|security[_ -]?token)|S(?:ession|ecurity)Token)" + _IS + r"(?P<value>(?:Fwo|IQo|AQo)[A-Za-z0-9/+=]{60,})", "AWS STS docs",
        ("AWS_SESSION_TOKEN=FwoGZXIvYXdzE<b200>", '"SessionToken": "IQoJb3JpZ2luX2Vj<b200>="'), ("session_token=Fwo<b12>", "FwoGZXIvYXdzE")),
-    _word("google_api_key", r"AIza[A-Za-z0-9_-]{35}", "Google Cloud docs, API keys", "AIza<w35> AIzaSy<w33>", "AIza<w20> AIza" + "x" * 35),
+    _exact("google_api_key", r"AIza[A-Za-z0-9_-]{35}", "Google Cloud docs, API keys", "AIza<w35> AIzaSy<w33>", "AIza<w20> AIza" + "x" * 35),
     _word("google_oauth", r"ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}", "Google Identity docs, OAuth 2.0", "ya29.a0<w120> GOCSPX-<w28>", "ya29.<w8> GOCSPX-<w12>", None),
     _word("google_refresh_token", r"1//0[A-Za-z0-9_-]{38,110}", "Google Identity docs, OAuth 2.0", "1//0<w60> 1//09<w99>", "1//0<w12>", has_three_cases),
     _d("azure_storage_key", LEFT + r"(?i:AccountKey|SharedAccessKey|AccessKey)=(?P<value>[A-Za-z0-9+/]{42,86}={1,2})", "Azure docs, connection strings",
@@ -188,16 +195,16 @@ _CODE_HOSTS = (
     _word("github_token", r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}|github_pat_\w{82}", "GitHub docs, token formats",
            "ghp_<a36> gho_<a36> ghu_<a36> ghs_<a36> ghr_<a76> github_pat_<a22>_<a59>", "ghp_<a20> ghx_<a36> ghp_" + "x" * 36),
     _word("gitlab_token", r"glpat-[A-Za-z0-9_-]{20,300}(?:\.[0-9a-z]{2}[0-9a-z]{7})?", "GitLab docs, token prefixes", "glpat-<w20> glpat-<w27>.01<l7>", "glpat-<w8> glpat-" + "x" * 20),
-    _word("gitlab_trigger_token", r"glptt-[A-Za-z0-9_-]{40}", "GitLab docs, token prefixes", "glptt-<h40>", "glptt-<h12>"),
+    _exact("gitlab_trigger_token", r"glptt-[A-Za-z0-9_-]{40}", "GitLab docs, token prefixes", "glptt-<h40>", "glptt-<h12>"),
     _word("gitlab_deploy_token", r"gldt-[A-Za-z0-9_-]{20,50}", "GitLab docs, token prefixes", "gldt-<w20>", "gldt-<w8>"),
-    _word("gitlab_runner_token", r"glrtr?-(?:t\d_)?[A-Za-z0-9_-]{20,300}(?:\.[0-9a-z]{2}[0-9a-z]{7})?|GR1348941[A-Za-z0-9_-]{20,50}", "GitLab docs, token prefixes",
+    _exact("gitlab_runner_token", r"glrtr?-(?:t\d_)?[A-Za-z0-9_-]{20,300}(?:\.[0-9a-z]{2}[0-9a-z]{7})?|GR1348941[A-Za-z0-9_-]{20,50}", "GitLab docs, token prefixes",
            "glrt-<w20> glrt-t1_<w27>.01<l7> GR1348941<w20>", "glrt-<w8> GR1348941"),
     _word("gitlab_job_token", r"glcbt-(?:[0-9a-f]{1,5}_)?[A-Za-z0-9_-]{20,300}", "GitLab docs, token prefixes", "glcbt-<w20> glcbt-64_<w20>", "glcbt-<w8>"),
     _word("gitlab_feed_token", r"glft-[A-Za-z0-9_-]{20,80}", "GitLab docs, token prefixes", "glft-<w20>", "glft-<w8>"),
-    _word("gitlab_scim_token", r"glsoat-[A-Za-z0-9_-]{20,60}", "GitLab docs, token prefixes", "glsoat-<w20>", "glsoat-<w8>"),
-    _word("gitlab_mail_token", r"glimt-[A-Za-z0-9_-]{25,50}", "GitLab docs, token prefixes", "glimt-<w25>", "glimt-<w8>"),
+    _exact("gitlab_scim_token", r"glsoat-[A-Za-z0-9_-]{20,50}", "GitLab docs, token prefixes", "glsoat-<w20>", "glsoat-<w8>"),
+    _exact("gitlab_mail_token", r"glimt-[A-Za-z0-9_-]{25}", "GitLab docs, token prefixes", "glimt-<w25>", "glimt-<w8>"),
     _word("gitlab_agent_token", r"glagent-[A-Za-z0-9_-]{50,200}", "GitLab docs, token prefixes", "glagent-<w50>", "glagent-<w8>"),
-    _word("gitlab_oauth_secret", r"gloas-[A-Za-z0-9_-]{64}", "GitLab docs, token prefixes", "gloas-<h64>", "gloas-<w8>"),
+    _exact("gitlab_oauth_secret", r"gloas-[A-Za-z0-9_-]{64}", "GitLab docs, token prefixes", "gloas-<h64>", "gloas-<w8>"),
     _word("gitlab_flags_token", r"glffct-[A-Za-z0-9_-]{20,50}", "GitLab docs, token prefixes", "glffct-<w20>", "glffct-<w8>"),
     _d("gitlab_session", r"_gitlab_session=(?P<value>[0-9a-z]{32})", "GitLab docs", ("Cookie: _gitlab_session=<h32>", "_gitlab_session=<l32>"), ("_gitlab_session=<h8>",)),
     _word("atlassian_token", r"AT(?:ATT3|CTT3)[A-Za-z0-9_=-]{100,300}", "Atlassian docs, API tokens", "ATATT3<w186> ATCTT3<w180>", "ATATT3<w20>"),
@@ -231,7 +238,7 @@ _BUILD = (
     _word("vault_token", r"hv[sbr]\.[A-Za-z0-9_-]{24,300}", "HashiCorp Vault docs, tokens", "hvs.<w95> hvb.<w150> hvr.<w95>", "hvs.<w8> hvs." + "x" * 90),
     _word("vault_legacy_token", r"s\.[A-Za-z0-9]{24}", "HashiCorp Vault docs, tokens before 1.10", "s.<a24>", "s.<a8> s.AcceptanceTimeoutSeconds s." + "x" * 24, has_three_cases),
     _word("doppler_token", r"dp\.(?:pt|ct|sa|said|scim|audit|st(?:\.[a-z0-9_-]{2,35})?)\.[A-Za-z0-9]{40,44}", "Doppler docs", "dp.pt.<a43> dp.st.dev.<a43>", "dp.pt.<a8>"),
-    _word("onepassword_token", r"ops_eyJ[A-Za-z0-9+/_-]{100,}={0,3}", "1Password docs, service accounts", "ops_eyJ<b260> ops_eyJ<w300>", "ops_eyJ<b8>", None),
+    _word("onepassword_token", r"ops_eyJ[A-Za-z0-9+/_-]{100,}={0,3}", "1Password docs, service accounts", "ops_eyJ<b260> ops_eyJ<w300>", "ops_eyJ<b8> ops_eyJ" + "x" * 200),
     _word("onepassword_secret_key", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}", "1Password docs, secret key", "A3-<u6>-<u11>-<u5>-<u5>-<u5> A3-<u6>-<u6>-<u5>-<u5>-<u5>-<u5>", "A3-<u6>"),
     _word("openshift_token", r"sha256~[A-Za-z0-9_-]{43}", "OpenShift docs", "sha256~<w43>", "sha256~<w12> sha256:<h64>"),
     _word("rancher_token", r"(?:token|kubeconfig)-[a-z0-9-]{5,40}:[a-z0-9]{54}", "Rancher docs", "token-<l5>:<l54> kubeconfig-user-<l5>:<l54>", "token-<l5>:<l8>"),
@@ -242,7 +249,7 @@ _BUILD = (
 )
 
 _CHAT = (
-    _word("slack_token", r"xox[abcopsr]-[A-Za-z0-9-]{14,120}|xoxd-[A-Za-z0-9%/+-]{20,160}|xoxe(?:\.xox[bp])?-\d-[A-Za-z0-9]{20,200}|xapp-\d{1,2}-[A-Za-z0-9-]{20,120}", "Slack docs, token types",
+    _word("slack_token", r"xox[abcopsr]-[A-Za-z0-9-]{14,120}|xox[ar]-(?:\d-)?[A-Za-z0-9]{10,48}|xoxd-[A-Za-z0-9%/+-]{20,160}|xoxe(?:\.xox[bp])?-\d-[A-Za-z0-9]{20,200}|xapp-\d{1,2}-[A-Za-z0-9-]{20,120}", "Slack docs, token types",
            "xoxb-<d12>-<d12>-<a24> xoxp-<d12>-<d12>-<d12>-<h32> xapp-1-A<u10>-<d13>-<h64> xoxe.xoxp-1-<a163> xoxe-1-<a146>", "xoxb-short xoxy-<d12>-<a24> xoxb-xxxxxxxxxxxx-xxxxxxxx", random_looking),
     _word("slack_webhook", r"(?:https://)?hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_+-]{20,120}", "Slack docs, incoming webhooks",
            "https://hooks.slack.com/services/T<u10>/B<u10>/<a24> hooks.slack.com/workflows/T<u10>/A<u10>/<d18>/<a24>", "https://hooks.slack.com/services/ https://api.slack.com/methods/chat.postMessage"),
@@ -405,12 +412,22 @@ _STRUCTURE = (
         "key=item.first_name", "token = get_token(user1)"), secret_value),
     _d("provider_assignment", LEFT + _PROVIDERS + r"[\w.-]{0,24}" + _IS + r"(?P<value>[A-Za-z0-9_=.~+/-]{15,}[A-Za-z0-9_=~-])", "providers whose keys have no prefix, by their name in the variable's",
        ("DATADOG_API_KEY=<h40>", 'adafruitToken = "<l32>"', "twitter_secret: <l45>", "MISTRAL_API_KEY=<a32>"), ("okta_domain=dev-12345.okta.com", "datadog: https://app.datadoghq.com", "azure_region = northeurope-2", "sentry = enabled"), provider_value),
+    _d("provider_number", LEFT + _PROVIDERS + r"[\w.-]{0,16}(?i:token|secret|key|client[_-]?id)" + _IS + r"(?P<value>\d{15,40})", "providers whose ids and secrets are long numbers, by their name in the variable's",
+       ("asana_token: <d16>", 'DISCORD_CLIENT_SECRET = "<d32>"'), ("discord_guild_id = 932521325998894178", "asana_token: 1234"), varied),
+    _d("softlayer_key", LEFT + r"(?i:sl|softlayer)[_-]?(?i:api[_-]?)?(?i:key|token|secret|pass(?:word)?|pwd)" + _IS + r"(?P<value>[a-z0-9]{64})", "IBM Cloud classic infrastructure docs, API keys",
+       ('sl-key: "<l64>"', "softlayer_api_key=<l64>"), ("sl_key=abc", "sl_keys")),
+    _d("softlayer_url", r"softlayer\.com/soap/v3(?:\.1)?/(?P<value>[a-z0-9]{64})", "IBM Cloud classic infrastructure docs, SOAP addresses",
+       ("http://api.softlayer.com/soap/v3.1/<l64>", "https://api.softlayer.com/soap/v3/<l64>"), ("softlayer.com/soap/v3/",)),
     _d("high_entropy_assignment", "(?:" + LEFT + r"(?i:key|token|secret|auth[_-]|passw)|Key|Token|Secret)[\w.-]{0,20}" + _IS + r"(?P<value>[A-Za-z0-9_+/=-]{20,})", "random text assigned to a name that speaks of secrets",
        ("SECRET_KEY_BASE=<h64>", 'token_v2: "<a40>"', "apiKeyProd = '<b44>'"), ("key_name = aaaaaaaaaaaaaaaaaaaaaaaa", "token_type: urn-ietf-params-oauth-token-type", "primary_key_column: customer_identifier"),
        all_of(min_entropy(3.4), random_looking)),
     _d("password_assignment", "(?:" + LEFT + _PASSWORD_NAMES + "|" + _PASSWORD_ALSO + ")(?:" + _IS + r"|(?i: is |是| to ))" + _VALUE, "the form of an assignment",
        ("password=<a12>7", "DB_PASSWORD=hunter2zz", '"password": "<a6>!<a6>"', "Password: <a8>#1", "spring.datasource.password=<a12>7", "dbPassword: <a8>#1", "my password is <a8>-7", "密码：<a8>#1"),
        ("password=$DB_PASSWORD", "password: string", "password = get_password(user1)", "password=********", "password=password", "password: z.string().min(8)", "password=os.environ['PW1']", "Password: required"), password_value),
+    _d("password_tangled", "(?:" + LEFT + "(?:" + _PASSWORD_NAMES + "|" + _KEY_NAMES + "|(?i:secrete)|" + r"(?i:db_?pass))(?:[_.-][\w.-]{0,20})?|" + _PASSWORD_ALSO + r")(?:\[\d{0,4}\])?(?:" + _IS + r"|\s{1,3}" + QUOTE + r")(?P<value>[!#-&(-_a-~]{8,128})", "the form of an assignment; a value whose brackets do not pair is no code",
+       ("password = m{{h}o)p${e]x", 'secret_old: "a(b]c}d-1!"', "api_key := k[(x]9zz!q", 'password "m{{h}o)p$x"'), ("password = get(users[0], name)", "token = {a: [b(c)]}", "secret = f(x)]", "password = hunter22"), tangled),
+    _d("password_compared", LEFT + r"(?i:if|elif|elsif|unless)\b\s?\(?\s?" + QUOTE + r"(?P<value>[^\"'`\\\n]{4,128})\\{0,8}[\"'`]\s{0,3}(?:[!=]==?|eq|ne)\s{0,3}[$@]?(?i:[a-z]{1,16}[_.]){0,3}(?:" + _PASSWORD_NAMES + "|" + _KEY_NAMES + r")(?:\b|_)", "the form of a comparison",
+       ('if ("<a4>}<a4>,1" == password) {', "if '<a12>7' === user.my_password:"), ('if ("" == password)', 'if ("password" == token)', 'if ("x" == y)'), phrase_value),
     _d("password_quoted", "(?:" + LEFT + _PASSWORD_NAMES + r"(?:[_.-][\w.-]{0,20})?|" + LEFT + _KEY_NAMES + "|" + _PASSWORD_ALSO + ")" + _IS_QUOTED + r"(?P<value>[^\"'`\\\n]{4,128})\\{0,8}[\"'`]", "the form of an assignment of a string",
        ('password = "<a4>}<a4>,1"', "db_pass: 'A,.:-@*7!'", 'passphrase = "correct horse battery staple"', '{"password": "tr0ub4dor&3"}'),
        ('password: "Enter your password"', 'password = ""', '"password": "string"', "password='${PASSWORD}'", 'secret: "the name of the secret"', 'token: "value"', "password = 'password'"), phrase_value),

@@ -8,6 +8,7 @@ from typing import Final
 
 from ...errors import PatternError
 from ..engine import Program
+from ..lookaround import LookShape
 from ..matcher import Shape
 from ..pattern import EMPTY, Alt, Assertion, Atom, Cat, Node, Repeat, Value, literal, widths
 from .fold import Folding
@@ -17,6 +18,8 @@ _IGNORING_CASE: Final = "(?i:"
 
 def folded_shape(shape: Shape, folding: Folding) -> Shape:
     """Raises PatternError when nothing of the shape can be seen."""
+    if isinstance(shape, LookShape):
+        return shape.mapped(lambda atom: _folded(atom, folding))
     node = _folded(shape.node, folding)
     if widths(node)[0] == 0:
         raise PatternError("consists of invisible characters, which normalize: [invisible] hides", 0)

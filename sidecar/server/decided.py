@@ -1,0 +1,25 @@
+"""What the stages decided, in words for the record and for the client."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..core.chain import Verdict
+from ..core.decision import Block
+from ..errors import GuardrailTripped
+
+
+def decisions(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
+    """What was decided, for the record: by rule, action, mode and surface, with how many findings."""
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for verdict in verdicts:
+        for finding in verdict.findings or (None,):
+            surface = str(finding.surface) if finding else ""
+            counts[verdict.stage, verdict.said, verdict.mode.value, surface] += 1
+    for (rule, action, mode, surface), count in counts.items():
+        yield {"rule": rule, "action": action, "mode": mode, "surface": surface, "count": count}
+
+
+def tripped(stop: Block, direction: str) -> GuardrailTripped:
+    what = "could not be applied to" if stop.failed else "blocked"
+    return GuardrailTripped(f"The guardrail {stop.rule!r} {what} this {direction}.", param=str(stop.surface))
