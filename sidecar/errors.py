@@ -165,7 +165,7 @@ class UpstreamBroken(ExchangeError):
 
 
 class UpstreamTimeout(ExchangeError):
-    """`phase` is connect, first_byte, idle or total."""
+    """`phase` is connect, first_byte, idle, total or deadline."""
 
     status, code, type = 504, "upstream_timeout", "server_error"
 

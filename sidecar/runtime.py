@@ -40,7 +40,7 @@ class InForce:
     routes: Routes
     clients: Mapping[str, Client]
     health: Health
-    """Of each target, shared by all exchanges; a policy with the same `resilience` takes it over."""
+    """Of each target, shared by all exchanges and kept over reloads."""
     words: Mapping[str, Failure]
     """The policy's own words for kinds of failures."""
 
@@ -150,13 +150,18 @@ class Runtime:
                 client.close()
 
     def _health(self, resilience: ResilienceConfig) -> Health:
-        if self._now is not None and self._now.snapshot.policy.resilience == resilience:
-            return self._now.health
-        return Health(resilience.limits, resilience.retry_budget, self._tell_of)
+        """Of all targets, for as long as the process runs."""
+        if self._now is None:
+            return Health(resilience.limits, resilience.retry_budget, self._tell_of)
+        self._now.health.configure(resilience.limits, resilience.retry_budget)
+        return self._now.health
 
     def _tell_of(self, told: Told) -> None:
-        """A target is left out, or asked again."""
-        self.tell({"event": "target", **told._asdict(), "place": "/".join(told.place)})
+        """A target, or one key there, is left out or asked again."""
+        fields = {"target": told.place.target, "state": "open" if told.seconds else "closed", "reason": told.reason}
+        if told.place.key:
+            fields["key"] = told.place.key[:12]
+        self.tell({"event": "target", **fields, "seconds": round(told.seconds, 3)})
 
     def _open_accounts(self, snapshot: Snapshot) -> None:
         """The ledger that the policy names. What began with another settles in that. Raises StoreUnavailable."""

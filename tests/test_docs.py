@@ -18,7 +18,7 @@ from sidecar.policy.schema import InspectConfig, Policy
 from sidecar.policy.shape import leaves
 from sidecar.runtime import Runtime
 from sidecar.server import admin, endpoints, protocol, replies, tunnel
-from sidecar.stages.budgets import HELD_TOOL_CALLS, BudgetConfig, TokensConfig, lines
+from sidecar.stages.budgets import HELD_TOOL_CALLS, MOST_HELD, BudgetConfig, TokensConfig, held, lines
 from sidecar.stages.guardrails import GuardrailConfig
 from sidecar.stores import accounts
 from sidecar.stores.ledger import RETENTION, Row
@@ -128,7 +128,7 @@ def test_every_stop_reason_of_a_budget() -> None:
 
 def test_every_path_of_the_admin() -> None:
     paths = {f"{method} {route.path}" for route in admin.routes(Runtime(None, None)) for method in route.methods or ()}
-    assert {path for path in paths if not path.startswith("HEAD")} <= cells(BUDGETS)
+    assert {path for path in paths if not path.startswith("HEAD")} <= cells(BUDGETS + page("resilience.md"))
     assert in_sources(r'_record\("(\w+)"') <= cells(HOW)
 
 
@@ -140,6 +140,9 @@ def test_what_is_shown_of_a_balance() -> None:
 
 def test_numbers_of_budgets_are_those_of_the_code() -> None:
     assert f"up to {HELD_TOOL_CALLS} of what is left" in BUDGETS
+    assert f"no more than {MOST_HELD}" in BUDGETS
+    assert held(128) == HELD_TOOL_CALLS
+    assert held(400) == 400 // 8
     assert f"{BudgetConfig.model_fields['completion'].default:,} tokens by default" in BUDGETS
     assert f"nobody uses for {RETENTION // 86_400} days" in BUDGETS
     assert f"{accounts.MAX_OWED:,} charges are owed" in BUDGETS

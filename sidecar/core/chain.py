@@ -135,8 +135,15 @@ class Run:
         return any(type(visit).done is not Visit.done for visit in self._visits.values())
 
     async def done(self, outcome: str) -> None:
+        """Tells every visit, also when one before it fails. The first failure is raised at the end."""
+        failures: list[Exception] = []
         for visit in self._visits.values():
-            await visit.done(outcome)
+            try:
+                await visit.done(outcome)
+            except Exception as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     def _reached(self) -> list[tuple[Step, Visit]]:
         if self._up is None:

@@ -187,8 +187,8 @@ def notes(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.inert:
         yield "inert: nothing is looked at and nothing is changed"
     later = sorted(name for name, targets in policy.models.items() if len(targets) > 1)
-    if later:
-        yield f"only the first target of a model is used yet: {', '.join(later)}"
+    if later and policy.resilience.fallback is None:
+        yield f"without resilience.fallback a call asks one target only: {', '.join(later)}"
     if not policy.models:
         yield "every model name goes through as it is"
     if policy.tenants and policy.server.auth == "off":

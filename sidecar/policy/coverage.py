@@ -69,6 +69,8 @@ _NEVER = (
     "images and sounds in replies (the transcript of what is spoken is seen)",
     "prompts and contexts given as token numbers, and reasoning that the provider has sealed",
     "keys of JSON objects, but for those of tool arguments",
+    "paths, query strings and headers",
+    "replies of unknown endpoints that are no text, such as binary event streams",
 )
 
 

@@ -1,4 +1,4 @@
-"""Budgets from outside: who may see them, set them back and top them up, and what is said of that.
+"""Budgets and targets from outside: who may see them, set budgets back and top them up, and what is said of that.
 
 Paths of our own, never forwarded. Without `server.admin_keys` there is nothing here: 404.
 """
@@ -29,6 +29,7 @@ from ..stages.budgets import segment, shown
 from ..stages.prices import money
 from ..stores.accounts import Accounts
 from ..stores.ledger import MAX_AMOUNT, SLOT, Row
+from ..upstream.breaker import Shown, State
 from ..wire.errors import error_headers, openai_error
 from .admission import DEFAULT_TENANT, admin_headers, identify
 
@@ -65,6 +66,7 @@ class Named:
 def routes(runtime: Runtime) -> list[Route]:
     rooms = Rooms(runtime)
     return [
+        Route(f"{PREFIX}v1/targets", _answering(rooms.targets), methods=["GET"]),
         Route(f"{PREFIX}v1/budgets", _answering(rooms.show), methods=["GET"]),
         Route(f"{PREFIX}v1/budgets/reset", _answering(rooms.reset), methods=["POST"]),
         Route(f"{PREFIX}v1/budgets/top-up", _answering(rooms.top_up), methods=["POST"]),
@@ -187,6 +189,20 @@ class Rooms:
         ]
         self._runtime.tell({"event": event, "admin": admin, "account": account, "changes": changes})
 
+    async def targets(self, request: Request) -> Fields:
+        """`{"targets": [row]}`: every target that the policy names, and every other that has something to tell.
+
+        A row is one target, or with a `key` one key there. `seconds`: until it is asked again.
+        """
+        if not self._caller(request).admin:
+            raise Forbidden("Only an admin's key may see targets (server.admin_keys).")
+        in_force = self._runtime.now
+        told = {(one.target, one.key): one for one in in_force.health.snapshot(time.monotonic())}
+        for listed in in_force.routes.candidates.values():
+            for name in (one.name for one in listed):
+                told.setdefault((name, ""), Shown(name, "", State.CLOSED, 0, 0.0, ""))
+        return {"targets": [_target_row(told[at]) for at in sorted(told)]}
+
     # --- who asks ---
 
     def _caller(self, request: Request) -> Caller:
@@ -227,6 +243,12 @@ async def _fields(request: Request) -> Fields:
 
 def _unknown(account: str) -> NoSuchBudget:
     return NoSuchBudget(f"Nothing has been counted for {account[:200]!r} in this unit.", param="account")
+
+
+def _target_row(shown_as: Shown) -> Fields:
+    """A caller's own key is told by the beginning of its hash."""
+    row = {"target": shown_as.target, "key": shown_as.key[:HASH_DIGITS] or None, "state": shown_as.state.value}
+    return {**row, "failures": shown_as.failures, "seconds": shown_as.seconds, "reason": shown_as.reason or None}
 
 
 # --- accounts and rows in words ---

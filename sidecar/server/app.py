@@ -16,6 +16,7 @@ from .door import Handler, Hop, conduct
 from .endpoints import Endpoint, find, lists_models
 from .guarded import Guarded
 from .headers import Headers, value_of
+from .models import models
 from .relay import relay
 from .tunnel import tunnel
 
@@ -64,7 +65,7 @@ class App:
         if endpoint.known:
             return Guarded(endpoint) if snapshot.looks else relay
         if lists_models(scope["method"], scope["path"]):
-            return relay
+            return models
         if snapshot.unknown == "pass" and not snapshot.chain.counts:
             return relay  # budgets count what no rule looks at
         return not_inspected if snapshot.unknown == "deny" else Guarded(endpoint)

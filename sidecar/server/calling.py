@@ -19,13 +19,14 @@ from ..upstream.routing import Candidate, Route
 from ..upstream.targets import Provider, Target
 from ..upstream.waits import stated
 from ..wire import chat, jsondoc
-from ..wire.begun import CONVERSATIONS, answers, finish_of, only_error, speaks
+from ..wire.begun import CONVERSATIONS, answers, finish_of, has_failed, only_error, speaks
 from ..wire.bridges import Bridge
 from ..wire.stream import Cutter, Document, Frame, Wire
 from .bridging import bridge_for, headers_across
 from .door import Hop
 from .endpoints import Endpoint
 from .headers import Headers, framing, readable, value_of
+from .held import Held
 from .relay import undoing
 from .replies import EVENT_BEGINS, MAX_REPLY, STREAMS, media_of
 
@@ -33,6 +34,8 @@ from .replies import EVENT_BEGINS, MAX_REPLY, STREAMS, media_of
 MAX_ERROR: Final = 1 << 20
 # A stream that has said so much without any content is handed down as it is.
 MAX_HELD: Final = 1 << 20
+# A few frames of a stream.
+_SLICE: Final = 1024
 
 
 class Outgoing(NamedTuple):
@@ -47,46 +50,13 @@ class Outgoing(NamedTuple):
 class Answered(NamedTuple):
     """A reply that goes to the client, and what stands between it and its provider.
 
-    `broke` is to be told when the reply breaks off on its way to the client.
+    `broke` is to be told how the reply failed on its way to the client, if it did.
     """
 
     reply: Reply
     provider: Provider
     bridge: Bridge | None
-    broke: Callable[[ExchangeError], None] = lambda error: None
-
-
-class Held(Reply):
-    """A reply of which a part has been read. Without `rest` that part is all of it."""
-
-    __slots__ = ("_pieces", "_rest")
-
-    def __init__(self, reply: Reply, pieces: list[bytes], *, rest: bool) -> None:
-        self.status, self.reason, self.headers = reply.status, reply.reason, reply.headers
-        self._pieces, self._rest = pieces, reply if rest else None
-
-    @property
-    def complete(self) -> bool:
-        return not self._pieces and (self._rest is None or self._rest.complete)
-
-    @property
-    def ready(self) -> bool:
-        return bool(self._pieces) or self._rest is None or self._rest.ready
-
-    async def read(self) -> bytes:
-        if self._pieces:
-            return self._pieces.pop(0)
-        return b"" if self._rest is None else await self._rest.read()
-
-    def close(self) -> None:
-        if self._rest is not None:
-            self._rest.close()
-
-    def cut(self) -> None:
-        """Its connection goes: what has been read is all there will be."""
-        if self._rest is not None:
-            self._rest = None
-            self.headers = [h for h in self.headers if h[0] != b"content-length"]
+    broke: Callable[[Facts], None] = lambda facts: None
 
 
 class _Tried(NamedTuple):
@@ -132,7 +102,8 @@ def prepared(hop: Hop, endpoint: Endpoint, outgoing: Outgoing, candidate: Candid
     bridge = None
     if isinstance(document, dict):
         adapted = candidate.adapt(document)
-        if target.model and document.get("model") != target.model:
+        # A stage may have changed the name itself, where no module knows that it is one.
+        if target.model not in ("", hop.record.model):
             adapted = {**adapted, "model": target.model}
         bridge = bridge_for(endpoint, provider, adapted)
         changed = changed or adapted is not document or bridge is not None
@@ -179,6 +150,7 @@ class Calling:
             self._attempts.abandon()
             raise
         finally:
+            self._hop.watch.rest()
             self._tell()
         return self._handed_down()
 
@@ -214,10 +186,10 @@ class Calling:
             raise self._error
         raise trail.error()
 
-    def _broke(self, error: ExchangeError) -> None:
-        """The reply broke off on its way to the client, who cannot be given another one."""
-        if self._attempts.trail.tried[-1].failure is Failure.NONE and not _is_over(error):
-            self._attempts.broke(classify(Facts(Phase.CONTENT, error=error), self._words))
+    def _broke(self, facts: Facts) -> None:
+        """The reply failed on its way to the client, who cannot be given another one."""
+        if self._attempts.trail.tried[-1].failure is Failure.NONE and not _is_over(facts.error):
+            self._attempts.broke(classify(facts, self._words))
             self._tell()
 
     # --- one attempt ---
@@ -230,8 +202,12 @@ class Calling:
         if attempt.wait:
             await asyncio.sleep(attempt.wait)
         hop.record.target = _named(attempt.target)
+        # Where the exchange ends sooner, that is enough.
+        left = None if attempt.left is None or attempt.left > request.provider.timeouts.total else attempt.left
         try:
-            async with asyncio.timeout(attempt.left):
+            if left is None:
+                return await self._judged(await request.send(hop))
+            async with asyncio.timeout(left):
                 return await self._judged(await request.send(hop))
         except TimeoutError:
             return self._failed(UpstreamTimeout("deadline", hop.in_force.plan.deadline or 0.0))
@@ -254,7 +230,7 @@ class Calling:
 
     async def _judged(self, answered: Answered) -> _Tried:
         reply = answered.reply
-        media = media_of(reply.headers)
+        media, document = media_of(reply.headers), None
         if reply.status >= 400:
             pieces, whole = await self._read(reply, MAX_ERROR)
             facts = _error_facts(reply, b"".join(pieces))
@@ -264,10 +240,12 @@ class Calling:
             pieces, whole, facts = await self._begun(answered, STREAMS[media].cutter())
         else:
             pieces, whole = await self._read(reply, MAX_REPLY)
-            facts = self._whole_facts(answered, b"".join(pieces))
-        held = answered._replace(reply=_held(reply, pieces, facts, whole=whole))
+            pieces = [b"".join(pieces)]
+            facts, document = self._whole_facts(answered, pieces[0])
+        held = _held(reply, pieces, facts, whole=whole)
+        held.parsed = None if document is None else (pieces[0], document)
         wait = stated(reply.headers, time.time()) if reply.status >= 400 else None
-        return _Tried(Outcome(classify(facts, self._words), held.reply.status, wait), held)
+        return _Tried(Outcome(classify(facts, self._words), held.status, wait), answered._replace(reply=held))
 
     async def _read(self, reply: Reply, limit: int) -> tuple[list[bytes], bool]:
         """The reply's body, and whether that is all of it."""
@@ -278,17 +256,19 @@ class Calling:
             size += len(pieces[-1])
         return pieces, reply.complete
 
-    def _whole_facts(self, answered: Answered, body: bytes) -> Facts:
+    def _whole_facts(self, answered: Answered, body: bytes) -> tuple[Facts, Any]:
+        """What a whole reply is, with its document where it has been read as it came."""
         reply, wire = answered.reply, self._speaks(answered)
         if not self._must_speak or not reply.complete:
-            return Facts(Phase.BODY, reply.status)
+            return Facts(Phase.BODY, reply.status), None
         plain = _plain(reply, body)
         document = _document(plain)
         if not isinstance(document, dict):
-            return Facts(Phase.BODY, reply.status, spoke=plain.lstrip().startswith(EVENT_BEGINS))
-        if wire.is_error(document):
-            return _said_error(reply, document, alone=only_error(document))
-        return Facts(Phase.BODY, reply.status, finish=finish_of(document), spoke=answers(document))
+            return Facts(Phase.BODY, reply.status, spoke=plain.lstrip().startswith(EVENT_BEGINS)), None
+        if wire.is_error(document) or has_failed(document):
+            return _said_error(reply, document, alone=only_error(document)), None
+        facts = Facts(Phase.BODY, reply.status, finish=finish_of(document), spoke=answers(document))
+        return facts, document if plain is body else None
 
     def _speaks(self, answered: Answered) -> Wire:
         """The API that the provider speaks."""
@@ -303,8 +283,8 @@ class Calling:
             data = await self._hop.read(reply)
             pieces.append(data)
             size += len(data)
-            frames = [*cutter.feed(b"".join(undo.pieces(data)) if undo else data)]
-            for document in _documents([*frames, *cutter.finish()] if reply.complete else frames):
+            plain = b"".join(undo.pieces(data)) if undo else data
+            for document in _documents(_frames(cutter, plain, last=reply.complete)):
                 if wire.is_error(document):
                     return pieces, reply.complete, _said_error(reply, document)
                 if not self._must_speak or speaks(document):
@@ -314,7 +294,7 @@ class Calling:
         return pieces, reply.complete, Facts(Phase.BODY, reply.status, finish=finish, spoke=spoke)
 
 
-def _is_over(error: ExchangeError) -> bool:
+def _is_over(error: ExchangeError | None) -> bool:
     """Whether the exchange has taken as long as it may: nothing more is begun, and it is no target's fault."""
     return isinstance(error, UpstreamTimeout) and error.phase == "total"
 
@@ -340,6 +320,14 @@ def _held(reply: Reply, pieces: list[bytes], facts: Facts, *, whole: bool) -> He
         # An error under 200: with that status no client would take it for one.
         held.status, held.reason = status_in(facts) or 502, b""
     return held
+
+
+def _frames(cutter: Cutter, data: bytes, *, last: bool) -> Iterator[Frame]:
+    """Cut as they are asked for: behind the first content nothing is looked at here."""
+    for at in range(0, len(data), _SLICE):
+        yield from cutter.feed(data[at : at + _SLICE])
+    if last:
+        yield from cutter.finish()
 
 
 def _documents(frames: Iterable[Frame]) -> Iterator[Document]:

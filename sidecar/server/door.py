@@ -20,6 +20,7 @@ from ..errors import (
 )
 from ..policy.schema import AuthMode
 from ..runtime import InForce, Runtime
+from ..stages.scrub import error_excerpt
 from ..telemetry.record import Record
 from ..upstream.client import Client
 from ..upstream.connection import Call, Reply
@@ -296,11 +297,18 @@ class Hop:
 
     def _log(self) -> None:
         record, log = self.record, self.runtime.log
-        record.tenant, record.method, record.path = self.tenant, self.method, self.scope["path"]
+        record.tenant, record.method = self.tenant, self.method
+        # Both are the client's own texts: a key that stands in one must not get into the log.
+        record.path = error_excerpt(self.scope["path"], MAX_NAMED)
+        record.model, record.target = error_excerpt(record.model, MAX_NAMED), error_excerpt(record.target, MAX_NAMED)
         record.policy = self.in_force.snapshot.digest
         record.id = self.id
         if log is not None:
             log.write(record)
+
+
+# The longest path or model that a log line repeats.
+MAX_NAMED = 512
 
 
 def too_large(limit: int) -> PayloadTooLarge:

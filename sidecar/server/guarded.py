@@ -14,11 +14,13 @@ from ..errors import ExchangeError, InvalidRequest, Uninspected, UpstreamBroken,
 from ..policy.schema import Policy
 from ..stages.restore import Restore
 from ..text.pseudonyms import Disguise
+from ..upstream.classify import Facts, Phase
 from ..upstream.routing import Candidate, Route
 from ..upstream.targets import Target
 from ..wire import jsondoc
 from ..wire.bridges.messages_chat.request import NO_THREADS
 from ..wire.unseen import THREAD, Sort, unseen
+from .admission import DEFAULT_TENANT
 from .calling import Outgoing, ask
 from .decided import decisions, tripped
 from .door import Hop
@@ -105,10 +107,14 @@ def _parsed(raw: bytes, *, any_type: bool) -> Any:
 
 
 def _disguise(hop: Hop, chain: Chain, identity: Identity) -> core.Disguise:
-    """The placeholders of the exchange's session, where a rule uses any."""
+    """The placeholders of the exchange's session, where a rule uses any.
+
+    Who has no tenant of their own are told apart by their keys: a session's name is not a secret.
+    """
     if not any(isinstance(step.stage, Restore) for step in chain.up):
         return core.NO_DISGUISE
-    return Disguise(hop.runtime.sessions.pseudonyms(hop.tenant, identity.session), declared=identity.declared)
+    session = identity.session if hop.tenant != DEFAULT_TENANT else f"{identity.key}/{identity.session}"
+    return Disguise(hop.runtime.sessions.pseudonyms(hop.tenant, session), declared=identity.declared)
 
 
 class _Exchange:
@@ -140,12 +146,12 @@ class _Exchange:
         answered = await ask(hop, self._endpoint, route, outgoing, self._identity)
         down = Down(hop, self._endpoint, self.chain, answered.bridge, hides_usage=asks)
         try:
-            broken = await down.take(answered.reply, answered.provider)
+            facts = await down.take(answered.reply, answered.provider)
         except (UpstreamBroken, UpstreamTimeout) as error:
-            answered.broke(error)
+            answered.broke(Facts(Phase.CONTENT, error=error))
             raise
-        if broken is not None:
-            answered.broke(broken)
+        if facts is not None:
+            answered.broke(facts)
 
     # --- the request ---
 

@@ -6,23 +6,27 @@ from typing import Any, Final
 
 from ..core.chain import Run
 from ..core.decision import Block, Finish, Stop
-from ..core.events import Began, End, Event, Text, Used
+from ..core.events import Began, Event, Used
 from ..core.surface import Lane
 from ..core.usage import Usage
 from ..errors import ExchangeError, GuardrailTripped, UpstreamBroken, UpstreamTimeout
+from ..stages.guardrails import Guardrail
 from ..stages.scrub import error_excerpt
+from ..upstream.classify import Facts, Phase
 from ..upstream.connection import Reply
 from ..upstream.targets import Provider
-from ..wire import anything, jsondoc, responses, sse
+from ..wire import anything, jsondoc, responses
 from ..wire.bridges import Bridge
 from ..wire.coding import Decoder
 from ..wire.ndjson import NDJSON
 from ..wire.stream import SSE, Document, Frame, Framing, ReplyStream, edit_reply, opaque, said_on, stopped_by, through
+from ..wire.telling import as_it_begins, told
 from .bridging import Frames
 from .decided import decisions, tripped
 from .door import Hop
 from .endpoints import Endpoint
 from .headers import Headers, value_of
+from .held import Held
 from .identity import MAX_NAME
 from .masking import KeyMask
 from .relay import pass_down, undoing
@@ -70,8 +74,8 @@ class Down:
         self._hop, self._endpoint, self._wire = hop, endpoint, endpoint.wire
         self._run, self._bridge, self._hides_usage = run, bridge, hides_usage
 
-    async def take(self, reply: Reply, provider: Provider) -> ExchangeError | None:
-        """Gives the client what it may see of the reply; how its stream broke off, if it did.
+    async def take(self, reply: Reply, provider: Provider) -> Facts | None:
+        """Gives the client what it may see of the reply; how its stream failed, if it did.
 
         Raises GuardrailTripped while nothing has left.
         """
@@ -100,7 +104,11 @@ class Down:
 
     def _framing(self, framing: Framing) -> Framing:
         bridge = self._bridge
-        return framing if bridge is None else Framing(lambda: Frames(bridge, self._wire.event_of), SSE.render)
+        return (
+            as_it_begins(framing)
+            if bridge is None
+            else Framing(lambda: Frames(bridge, self._wire.event_of), SSE.render)
+        )
 
     def decided(self) -> Headers:
         """What was decided so far, and what stages tell the client, as headers."""
@@ -134,7 +142,8 @@ class Down:
         plain = undo.feed(sent) + undo.finish() if undo else sent
         if is_wide(plain):
             raise UpstreamBroken("The provider's reply is not UTF-8, which is all that can be looked into.")
-        said = self._edited(mask.feed(plain) + mask.finish() if mask else plain, reply.status)
+        parsed = reply.parsed[1] if isinstance(reply, Held) and reply.parsed and reply.parsed[0] is plain else None
+        said = self._edited(mask.feed(plain) + mask.finish() if mask else plain, reply.status, None if mask else parsed)
         if said == plain:
             said = sent
         else:
@@ -154,11 +163,11 @@ class Down:
                     f"The provider's reply is larger than {MAX_REPLY} bytes, the most that is looked into."
                 )
             pieces.append(piece)
-        return b"".join(pieces)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _edited(self, plain: bytes, status: int) -> bytes:
-        """A whole reply's body as the client may see it. Raises GuardrailTripped."""
-        document = _document(plain, lists=not self._endpoint.known)
+    def _edited(self, plain: bytes, status: int, parsed: Any = None) -> bytes:
+        """A whole reply's body as the client may see it; `parsed` where it is known. Raises GuardrailTripped."""
+        document = _document(plain, lists=not self._endpoint.known) if parsed is None else parsed
         if document is None and self._bridge is None:
             return self._edited_text(plain)
         twice = document is not None and jsondoc.has_duplicate_keys(plain, document)
@@ -175,21 +184,27 @@ class Down:
         if isinstance(stop, Finish):
             return jsondoc.encode(self.finished(stop, document))
         if said := self._wire.error_text(document):
-            self._hop.record.detail = error_excerpt(said, self._hop.in_force.snapshot.policy.scrub.max_chars.errors)
+            limit = self._hop.in_force.snapshot.policy.scrub.max_chars.errors
+            self._hop.record.detail = error_excerpt(_loggable(self._run, said), limit)
         return jsondoc.encode(document) if changed or twice else plain
 
     def _edited_text(self, plain: bytes) -> bytes:
         """A body that is not a JSON object: a stream under another name, or one text."""
-        if plain.lstrip().startswith(EVENT_BEGINS):
-            stream, events = ReplyStream(self._wire, self._run, hides_usage=self._hides_usage), sse.Events()
-            out = stream.feed([*events.feed(plain), *events.finish()]) + stream.finish()
+        if (framing := told(plain, lines=self._endpoint.known)) is not None:
+            stream = ReplyStream(self._wire, self._run, framing, hides_usage=self._hides_usage)
+            cutter = framing.cutter()
+            out = stream.feed([*cutter.feed(plain), *cutter.finish()]) + stream.finish()
             self._count(stream.tokens)
             self._note_stop(stream.stopped)
             return out + stream.ending()
+        said, stop = self._known_text(plain) if self._endpoint.known else _any_text(self._run, plain)
+        self._note_stop(stop)
+        return stop.message.encode() if isinstance(stop, Finish) else said
+
+    def _known_text(self, plain: bytes) -> tuple[bytes, Stop | None]:
         text = plain.decode("utf-8", "surrogateescape")
         said, stop = through(self._run, opaque(self._wire, "body", text), text)
-        self._note_stop(stop)
-        return stop.message.encode() if isinstance(stop, Finish) else said.encode("utf-8", "surrogateescape")
+        return _bytes(said), stop
 
     def _note_stop(self, stop: Stop | None) -> None:
         """For a reply of which nothing has left. Raises GuardrailTripped."""
@@ -218,7 +233,7 @@ class Down:
 
     async def _stream(
         self, reply: Reply, headers: Headers, undo: Decoder | None, mask: KeyMask | None, framing: Framing
-    ) -> ExchangeError | None:
+    ) -> Facts | None:
         hop, cutter = self._hop, framing.cutter()
         hop.record.streamed = True
         stream = ReplyStream(self._wire, self._run, framing, hides_usage=self._hides_usage)
@@ -253,9 +268,9 @@ class Down:
 
     async def _close(
         self, reply: Reply, headers: Headers, stream: ReplyStream, rest: bytes, broken: ExchangeError | None
-    ) -> ExchangeError | None:
-        """The stream is over: it came to its end, broke off (which is told), or was stopped."""
-        hop = self._hop
+    ) -> Facts | None:
+        """The stream is over: it came to its end, failed (which is told), or was stopped."""
+        hop, facts = self._hop, None
         self._count(stream.tokens)
         match stream.stopped:
             case Block() as stop:
@@ -269,12 +284,14 @@ class Down:
                 rest += stream.ending()
             case None if (broken or not stream.complete) and not stream.failed:
                 broken = self._note_broken(broken)
+                facts = Facts(Phase.CONTENT, reply.status, error=broken)
                 rest += stream.failing(broken)
             case None if stream.failed or not stream.done:
                 hop.record.outcome = "upstream_error"
+                facts = Facts(Phase.CONTENT, reply.status, said_error=True) if stream.failed else None
         await self._say(reply, headers, rest)
         await hop.write(b"", more=False)
-        return broken
+        return facts
 
     def _note_broken(self, broken: ExchangeError | None) -> ExchangeError:
         record = self._hop.record
@@ -332,23 +349,41 @@ class _RunningText:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._text = anything.RunningText(self._said, _BODY)
         self.stopped: Stop | None = None
 
     def feed(self, data: bytes) -> bytes:
-        text = self._decoder.decode(data)
-        return self._said(Text(_BODY, text)) if text else b""
+        return _bytes(self._text.feed(self._decoder.decode(data)))
 
     def finish(self, data: bytes) -> bytes:
         if self.stopped is not None:
             return b""
-        text = self._decoder.decode(data, True)
-        out = self._said(Text(_BODY, text)) if text else b""
-        return out if self.stopped else out + self._said(End(_BODY))
+        out = self._text.feed(self._decoder.decode(data, True))
+        return _bytes(out if self.stopped else out + self._text.finish())
 
-    def _said(self, event: Event) -> bytes:
+    def _said(self, lane: Lane, event: Event) -> str:
+        if self.stopped is not None:
+            return ""
         events = self._run.feed(event)
-        self.stopped = self.stopped or stopped_by(events)
-        return said_on(events, _BODY).encode("utf-8", "surrogateescape")
+        self.stopped = stopped_by(events)
+        return said_on(events, lane)
+
+
+def _loggable(run: Run, said: str) -> str:
+    """A text without what any rule looks for, wherever it looks and in whatever mode: the log is not the client."""
+    for rail in (step.stage for step in run.chain.down):
+        if isinstance(rail, Guardrail):
+            said = rail.lens.scrub(rail.rules.opened(), said)[0]
+    return said
+
+
+def _any_text(run: Run, plain: bytes) -> tuple[bytes, Stop | None]:
+    text = _RunningText(run)
+    return text.feed(plain) + text.finish(b""), text.stopped
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 _BODY = Lane(anything.BODY)

@@ -7,18 +7,20 @@ nothing with the provider; what is larger goes up piece by piece, each after it 
 import codecs
 from dataclasses import replace
 from typing import Final, Protocol
+from urllib.parse import quote_plus, unquote_to_bytes
 
 from ..core.chain import Run
 from ..core.decision import Block, Finish, Stop
-from ..core.events import End, Event, Text
+from ..core.events import Event, Text
 from ..core.exchange import Request
 from ..core.surface import Lane, Surface
-from ..errors import ExchangeError, InvalidRequest, Uninspected, UpstreamBroken
+from ..errors import ExchangeError, InvalidRequest, PayloadTooLarge, Uninspected, UpstreamBroken
 from ..upstream.connection import Call, Reply
 from ..upstream.targets import Provider
 from ..wire import anything
 from ..wire.coding import Decoder, UnknownCoding, decoder
 from ..wire.multipart import (
+    MAX_FIELD,
     Closing,
     Field,
     FileBegins,
@@ -38,6 +40,7 @@ from .headers import Headers, framing, joined, value_of
 from .replies import Down, is_text, media_of
 
 _FORM: Final = b"multipart/form-data"
+_URL_FORM: Final = b"application/x-www-form-urlencoded"
 _JSON: Final = frozenset((b"application/json", b"text/json"))
 _METHODS: Final = frozenset(("POST", "PUT", "PATCH"))
 # How much of a file tells whether it is text.
@@ -46,12 +49,17 @@ PEEK: Final = 8192
 
 def is_upload(hop: Hop, endpoint: Endpoint) -> bool:
     """Whether the body is something else than a JSON document."""
-    if hop.method not in _METHODS or not endpoint.forms:
+    if not endpoint.forms or not (hop.method in _METHODS or _has_body(hop.headers)):
         return False
     media = media_of(hop.headers)
     return media == _FORM or (
         not endpoint.known and bool(media) and media not in _JSON and not media.endswith(b"+json")
     )
+
+
+def _has_body(headers: Headers) -> bool:
+    length = value_of(headers, b"content-length")
+    return value_of(headers, b"transfer-encoding") is not None or (length is not None and int(length) > 0)
 
 
 def _stopped(hop: Hop, endpoint: Endpoint, run: Run, stop: Stop) -> ExchangeError:
@@ -197,7 +205,8 @@ class TextFile:
     """A file: looked at if it begins as text does, else passed as it is. What is no UTF-8 in it stays as it is."""
 
     def __init__(self, sight: Sight, lane: Lane, media: bytes, field: str | None = None) -> None:
-        self._sight, self._lane, self._media, self._field = sight, lane, media, field
+        self._sight, self._media, self._field = sight, media, field
+        self._text = anything.RunningText(sight.said, lane)
         self._begins = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._binary = False
@@ -210,7 +219,7 @@ class TextFile:
             if len(self._begins) < PEEK:
                 return b""
             data = self._begin()
-        return data if self._decoder is None else self._look(self._decoder.decode(data))
+        return data if self._decoder is None else _bytes(self._text.feed(self._decoder.decode(data)))
 
     def _begin(self) -> bytes:
         data, self._begins = self._begins, b""
@@ -225,10 +234,7 @@ class TextFile:
         data = self._begin() if self._decoder is None and not self._binary else b""
         if self._decoder is None:
             return data
-        return self._look(self._decoder.decode(data, True)) + _bytes(self._sight.said(self._lane, End(self._lane)))
-
-    def _look(self, text: str) -> bytes:
-        return _bytes(self._sight.said(self._lane, Text(self._lane, text))) if text else b""
+        return _bytes(self._text.feed(self._decoder.decode(data, True)) + self._text.finish())
 
 
 def _bytes(text: str) -> bytes:
@@ -241,7 +247,8 @@ class FormBody:
     def __init__(self, sight: Sight, boundary: bytes, field_of: FieldOf) -> None:
         self._sight, self._field_of = sight, field_of
         self._form = Form(boundary)
-        self._file = Lane(anything.UPLOAD)
+        self._files = 0
+        self._file = anything.RunningText(sight.said, Lane(anything.UPLOAD))
 
     def feed(self, data: bytes) -> bytes:
         return b"".join(map(self._passed, self._form.feed(data)))
@@ -257,9 +264,9 @@ class FormBody:
             case FileBegins(begins, is_text):
                 return self._begin(begins, is_text=is_text)
             case FileText(text):
-                return _bytes(self._sight.said(self._file, Text(self._file, text)))
+                return _bytes(self._file.feed(text))
             case FileEnds(raw):
-                return _bytes(self._sight.said(self._file, End(self._file))) + raw
+                return _bytes(self._file.finish()) + raw
             case FileData(raw) | Closing(raw):
                 return raw
 
@@ -279,7 +286,8 @@ class FormBody:
 
     def _begin(self, begins: PartBegins, *, is_text: bool) -> bytes:
         """A file's header. Its name is a text as well."""
-        self._file = Lane(anything.UPLOAD, self._file.choice + 1)
+        self._files += 1
+        self._file = anything.RunningText(self._sight.said, Lane(anything.UPLOAD, self._files))
         if not is_text:
             media = next((value for name, value in begins.headers if name == b"content-type"), b"")
             self._sight.refuse_unseen(media.lower(), begins.name)
@@ -290,12 +298,60 @@ class FormBody:
         return begins.unsized() if is_text else begins.raw
 
 
+class UrlForm:
+    """A form as URLs write it: each name and each value is a text. It is held whole, and bounded as one field is."""
+
+    def __init__(self, sight: Sight, media: bytes) -> None:
+        self._sight, self._media = sight, media
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> bytes:
+        self._held += data
+        if len(self._held) > MAX_FIELD:
+            raise PayloadTooLarge(
+                f"The form is larger than {MAX_FIELD:,} bytes; send its files as multipart/form-data."
+            )
+        return b""
+
+    def finish(self) -> bytes:
+        body = bytes(self._held)
+        if body.lstrip()[:1] in (b"{", b"["):  # what curl calls a form unless it is told what it is
+            text = TextFile(self._sight, Lane(anything.UPLOAD), self._media)
+            return text.feed(body) + text.finish()
+        return b"&".join(map(self._pair, body.split(b"&")))
+
+    def _pair(self, pair: bytes) -> bytes:
+        name, equals, value = pair.partition(b"=")
+        return self._looked(name) + equals + (self._model(value) if name == b"model" else self._looked(value))
+
+    def _looked(self, written: bytes) -> bytes:
+        text = _unwritten(written)
+        if not text:
+            return written
+        lane = Lane(anything.UPLOAD)
+        said = self._sight.said(lane, Text(lane, text, last=True))
+        return written if said == text else _written(said)
+
+    def _model(self, written: bytes) -> bytes:
+        name = _unwritten(written)
+        said = self._sight.model(name)
+        return written if said == name else _written(said)
+
+
+def _unwritten(written: bytes) -> str:
+    return unquote_to_bytes(written.replace(b"+", b" ")).decode("utf-8", "surrogateescape")
+
+
+def _written(text: str) -> bytes:
+    return quote_plus(_bytes(text)).encode("ascii")
+
+
 def body_for(hop: Hop, endpoint: Endpoint, sight: Sight) -> Body:
     media = media_of(hop.headers)
     if media == _FORM:
         boundary = boundary_of(value_of(hop.headers, b"content-type") or b"")
         return FormBody(sight, boundary, endpoint.field_of or _undocumented)
-    return TextFile(sight, Lane(anything.UPLOAD), media)
+    return UrlForm(sight, media) if media == _URL_FORM else TextFile(sight, Lane(anything.UPLOAD), media)
 
 
 def _undocumented(name: str) -> Surface:

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from ..errors import StoreUnavailable
 from .ledger import Answer, Claim, Clock, Ledger, Notice
@@ -13,18 +13,27 @@ from .ledger_memory import MemoryLedger
 # How long a reservation outlives a process that died, and how often it is renewed.
 LEASE_SECONDS: Final = 120.0
 RENEW_SECONDS: Final = 40.0
-# How often it is tried to pay what is owed.
+# How often it is tried to pay what is owed, and to reach a ledger that is out of reach.
 PAY_SECONDS: Final = 1.0
+# How long nobody waits for a ledger that has just failed: longer than it takes to try again in the background. Where
+# nobody does, one call then finds out.
+PAUSE_SECONDS: Final = 3.0
 # What is owed to a ledger that cannot be reached, at most; beyond it the oldest is told and dropped.
 MAX_OWED: Final = 100_000
 
 # Accounts that have crossed a soft line and whose next call is still to be told; beyond it they are forgotten.
 MAX_WARNED: Final = 10_000
 
+# A reservation that never was: asking to renew it tells whether the ledger can be reached.
+_NOBODY: Final = "nobody"
+
 Tell = Callable[[str], None]
 """Something worth telling the operator."""
 Notify = Callable[[dict[str, Any]], None]
 """An event for the log."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Accounts:
@@ -38,19 +47,33 @@ class Accounts:
         self.local = MemoryLedger(clock)
         self._open: set[str] = set()
         self._owed: deque[Callable[[], Awaitable[object]]] = deque()
-        self._down = False
+        self._down = ""
+        """Why the ledger is out of reach."""
+        self._paused_until = 0.0
         self._warned: set[str] = set()
         self._pay_now = asyncio.Event()
 
     async def reserve(self, id: str, claims: Sequence[Claim]) -> Answer:
         """Raises StoreUnavailable."""
+        return await self._reached(self.ledger.reserve, id, claims, LEASE_SECONDS)
+
+    async def _reached(self, work: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+        """Raises StoreUnavailable: at once while the ledger is known to be away, so that calls do not pile up."""
+        if self._down:
+            self._wait_not()
         try:
-            answer = await self.ledger.reserve(id, claims, LEASE_SECONDS)
+            answer = await work(*args, **named)
         except StoreUnavailable as error:
             self._note_down(error)
             raise
         self._note_up()
         return answer
+
+    def _wait_not(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._paused_until:
+            raise StoreUnavailable(self._down)
+        self._paused_until = now + PAUSE_SECONDS
 
     @property
     def idle(self) -> bool:
@@ -64,9 +87,8 @@ class Accounts:
     async def settle(self, id: str, used: Mapping[int, int]) -> Sequence[Notice]:
         """Charges what was used; later, if the ledger cannot be reached now."""
         try:
-            return (await self.ledger.settle(id, used)).notices
-        except StoreUnavailable as error:
-            self._note_down(error)
+            return (await self._reached(self.ledger.settle, id, used)).notices
+        except StoreUnavailable:
             self._owe(lambda: self.ledger.settle(id, used))
             return ()
         finally:
@@ -74,9 +96,8 @@ class Accounts:
 
     async def release(self, id: str) -> None:
         try:
-            await self.ledger.release(id)
-        except StoreUnavailable as error:
-            self._note_down(error)
+            await self._reached(self.ledger.release, id)
+        except StoreUnavailable:
             self._owe(lambda: self.ledger.release(id))
         finally:
             self._open.discard(id)
@@ -136,6 +157,9 @@ class Accounts:
             self._note_down(error)
 
     async def _pay(self) -> None:
+        if self._down:
+            await self.ledger.extend(_NOBODY, LEASE_SECONDS)
+            self._note_up()
         while self._owed:
             work = self._owed.popleft()
             try:
@@ -143,7 +167,6 @@ class Accounts:
             except BaseException:
                 self._owed.appendleft(work)
                 raise
-            self._note_up()
         self._pay_now.clear()
 
     async def close(self) -> None:
@@ -156,10 +179,12 @@ class Accounts:
 
     def _note_down(self, error: StoreUnavailable) -> None:
         if not self._down:
-            self._down = True
             self._tell(f"the ledger is out of reach: {error}")
+        self._down = self._down or str(error) or type(error).__name__
+        self._paused_until = asyncio.get_running_loop().time() + PAUSE_SECONDS
+        self._pay_now.set()
 
     def _note_up(self) -> None:
         if self._down:
-            self._down = False
+            self._down = ""
             self._tell("the ledger is back")

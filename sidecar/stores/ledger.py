@@ -48,6 +48,7 @@ SWEEP: Final = 100
 """How many reservations or accounts one operation clears away."""
 
 _SEPARATOR: Final = "\x1f"
+_set: Final = msgspec.structs.force_setattr
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -72,15 +73,22 @@ class Claim(msgspec.Struct, frozen=True):
     """Account, unit and window in one; made here."""
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "key", f"{self.account}{_SEPARATOR}{self.unit}{_SEPARATOR}{self.window}")
-        if not 0 <= self.amount <= MAX_AMOUNT:
-            raise ValueError(f"an amount must be between 0 and {MAX_AMOUNT}, not {self.amount}")
+        _set(self, "key", f"{self.account}{_SEPARATOR}{self.unit}{_SEPARATOR}{self.window}")
+        check_amount(self.amount)
         if self.limit is not None and not 0 <= self.limit <= MAX_LIMIT:
             raise ValueError(f"a limit must be between 0 and {MAX_LIMIT}, not {self.limit}")
         if self.window < 0 or (self.window and self.unit == SLOT):
             raise ValueError("a window is a number of seconds, or 0; slots have none")
         if not self.unit or _SEPARATOR in self.unit:
             raise ValueError("a unit has a name without control characters")
+
+    def of(self, amount: int) -> "Claim":
+        """The same of another amount, in a third of the time."""
+        if not 0 <= amount <= MAX_AMOUNT:
+            check_amount(amount)
+        claim: Claim = self.__copy__()  # type: ignore[attr-defined]  # copy() takes three times as long
+        _set(claim, "amount", amount)
+        return claim
 
 
 class Line(StrEnum):
@@ -294,12 +302,12 @@ def keys_of(account: str, unit: str | None = None) -> str:
 
 def check_used(used: Mapping[int, int]) -> None:
     for amount in used.values():
-        if not 0 <= amount <= MAX_AMOUNT:
-            raise ValueError(f"an amount used must be between 0 and {MAX_AMOUNT}, not {amount}")
+        check_amount(amount)
 
 
 def check_amount(amount: int) -> None:
-    check_used({0: amount})
+    if not 0 <= amount <= MAX_AMOUNT:
+        raise ValueError(f"an amount must be between 0 and {MAX_AMOUNT}, not {amount}")
 
 
 def take(claims: Sequence[Claim], now: int, find: Find) -> tuple[Answer, list[Hold]]:

@@ -156,6 +156,7 @@ class Attempts:
         self._at = _At(0, self._keys[0][0])
         self._left_behind: set[int] = set()
         self._used_keys: set[_At] = set()
+        self._known_places: dict[_At, Place] = {}
         self._repeats = 0  # attempts at this target with the same key, after its first
         self._waited = 0.0  # at this target
         self._window: int | None = None  # what a target must be larger than
@@ -328,6 +329,12 @@ class Attempts:
         return self._go(at, wait)
 
     def _place(self, at: _At) -> Place:
+        place = self._known_places.get(at)
+        if place is None:
+            place = self._known_places[at] = self._named(at)
+        return place
+
+    def _named(self, at: _At) -> Place:
         candidate = self._order[at.rank]
         own = candidate.targets[at.key].provider.api_key is not None
         return Place(candidate.name, f"#{at.key + 1}" if own else self._caller)
@@ -341,7 +348,7 @@ class Attempts:
         self._used_keys.add(at)
         candidate = self._order[at.rank]
         if self._plan.active:
-            self._breakers.count(candidate.name, now, repeated)
+            self._breakers.count(self._place(at).target, now, repeated)
         left = None if self._deadline is None else max(0.0, self._deadline - now - wait)
         number = len(self.trail.tried) + 1
         self._attempt = Attempt(candidate.targets[at.key], candidate, number, wait, left, repeated)

@@ -273,9 +273,11 @@ class Health:
         return next((state for state in (State.OPEN, State.HALF_OPEN) if state in states), State.CLOSED)
 
     def admit(self, place: Place, now: float) -> bool:
-        if not all(circuit.admits(now) for circuit in self._of(place)):
+        known = list(self._of(place))
+        if not all(circuit.admits(now) for circuit in known):
             return False
-        self.enter(place, now)
+        for circuit in known:
+            circuit.enter(now)
         return True
 
     def enter(self, place: Place, now: float) -> None:
@@ -371,7 +373,8 @@ class Health:
         return (circuit for _, circuit in self._known(place))
 
     def _known(self, place: Place) -> Iterator[tuple[Place, Circuit]]:
-        for at in {_whole(place): None, place: None}:
+        whole = _whole(place)
+        for at in (whole, place) if place.key else (whole,):
             if (circuit := self._circuits.get(at)) is not None:
                 yield at, circuit
 

@@ -5,10 +5,14 @@ its name says so (`delta`, `token`, `text` …): what is cut over two frames is 
 whole as they stand.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+from ..core.events import End, Event, Text
 from ..core.surface import Kind, Lane, Slot, Surface
 from ..core.usage import Usage
 from . import small
@@ -103,6 +107,44 @@ def usage(document: Any) -> Usage | None:
     told = document.get("usage") if isinstance(document, dict) else None
     apart = isinstance(told, dict) and "input_tokens" in told and not reported.ANTHROPIC_ONLY.isdisjoint(told)
     return reported.anthropic(told) if apart else reported.openai(told)
+
+
+class RunningText:
+    """One text of any length, such as a file. What begins like JSON is looked at as it stands and then as JSON.
+
+    As it stands because a file may hold anything; as JSON because escapes would hide what they spell. `said` puts an
+    event of a lane through the chain and returns what is said on it.
+    """
+
+    __slots__ = ("_as_json", "_begun", "_lane", "_said")
+
+    def __init__(self, said: Callable[[Lane, Event], str], lane: Lane) -> None:
+        self._said, self._lane = said, lane
+        self._begun = False
+        self._as_json: Lane | None = None
+
+    def feed(self, text: str) -> str:
+        if text and not self._begun:
+            self._begun = True
+            self._as_json = self._lane._replace(surface=_as_json(self._lane.surface)) if _JSON.match(text) else None
+        return self._again(self._said(self._lane, Text(self._lane, text))) if text else ""
+
+    def finish(self) -> str:
+        rest = self._again(self._said(self._lane, End(self._lane)))
+        return rest if self._as_json is None else rest + self._said(self._as_json, End(self._as_json))
+
+    def _again(self, text: str) -> str:
+        lane = self._as_json
+        return text if lane is None or not text else self._said(lane, Text(lane, text))
+
+
+_JSON = re.compile(r"[\s\ufeff]*(?:[\[{]\s*)+(?:[\"\]}]|\Z)")
+
+
+@lru_cache(maxsize=8)
+def _as_json(surface: Surface) -> Surface:
+    """The same place, read in another way."""
+    return replace(surface, json=True)
 
 
 class Writer:

@@ -24,6 +24,7 @@ _SAYS_NOTHING: Final = frozenset(("embeddings", "moderations", "count_tokens", "
 # Only these APIs have several answers to one request, and only in these fields.
 _CHOICES: Final = {"chat": ("n",), "completions": ("n", "best_of"), "images": ("n",), "other": ("n", "best_of")}
 _OPTIONS: Final = "options"
+_PREDICT: Final = "num_predict"
 _MESSAGES: Final = ("messages", "input")
 # Definitions of tools and of a reply's form: their keys are part of the prompt, not only their texts.
 _DEFINITIONS: Final = (
@@ -59,19 +60,32 @@ def asked(document: Any, api: str = "other") -> Asked:
     prompts, ids = _prompts(document)
     return Asked(
         0 if api in _SAYS_NOTHING else _limit(document, _LIMITS.get(api, _ALL)),
-        max((_number(document.get(name)) or 1 for name in _CHOICES.get(api, ())), default=1)
-        * (prompts if api == "completions" else 1),
+        _choices(document, _CHOICES.get(api, ())) * (prompts if api == "completions" else 1),
         ids,
-        next((len(document[name]) for name in _MESSAGES if isinstance(document.get(name), list)), 0),
+        _messages(document),
         _definitions(document),
     )
 
 
 def _limit(document: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    most: int | None = None
+    for name in names:
+        number = _number(_options(document).get(name) if name == _PREDICT else document.get(name))
+        if number is not None and (most is None or number > most):
+            most = number
+    return most
+
+
+def _options(document: dict[str, Any]) -> dict[str, Any]:
     options = document.get(_OPTIONS)
-    holders = {"num_predict": options if isinstance(options, dict) else {}}
-    found = [_number(holders.get(name, document).get(name)) for name in names]
-    return max((number for number in found if number is not None), default=None)
+    return options if isinstance(options, dict) else {}
+
+
+def _choices(document: dict[str, Any], names: tuple[str, ...]) -> int:
+    most = 1
+    for name in names:
+        most = max(most, _number(document.get(name)) or 1)
+    return most
 
 
 def _number(value: Any) -> int | None:
@@ -89,8 +103,16 @@ def _prompts(document: dict[str, Any]) -> tuple[int, int]:
     return len(given), sum(len(one) for one in given if isinstance(one, list) and one and type(one[0]) is int)
 
 
+def _messages(document: dict[str, Any]) -> int:
+    for name in _MESSAGES:
+        if isinstance(given := document.get(name), list):
+            return len(given)
+    return 0
+
+
 def _definitions(document: dict[str, Any]) -> str:
-    found = [document[name] for name in _DEFINITIONS if isinstance(document.get(name), dict | list)]
+    there = document.keys() & _DEFINITIONS
+    found = [document[name] for name in _DEFINITIONS if name in there and isinstance(document[name], dict | list)]
     return jsondoc.encode(found).decode() if found else ""
 
 

@@ -56,13 +56,21 @@ def _holds(value: Any) -> bool:
 
 def answers(reply: Document) -> bool:
     """Whether a whole reply says something, beyond blanks and what was only thought."""
-    messages = (choice.get("message") for choice in _list(reply.get("choices")) if isinstance(choice, dict))
-    texts = (choice.get("text") for choice in _list(reply.get("choices")) if isinstance(choice, dict))
-    parts = [*_list(reply.get("content")), *_list(reply.get("output"))]
-    return any(map(_says, (*messages, *texts, *parts, reply.get("message"), reply.get("response"))))
+    return any(map(_says, _said_in(reply)))
+
+
+def _said_in(reply: Document) -> Iterator[Any]:
+    for choice in _list(reply.get("choices")):
+        if isinstance(choice, dict):
+            yield from (choice.get("message"), choice.get("text"))
+    yield from _list(reply.get("content"))
+    yield from _list(reply.get("output"))
+    yield from (reply.get("message"), reply.get("response"))
 
 
 def _says(value: Any) -> bool:
+    if value is None:
+        return False
     match value:
         case str():
             return bool(value.strip())
@@ -102,6 +110,11 @@ def _ended(response: Document) -> Iterator[Any]:
     details = response.get("incomplete_details")
     yield details.get("reason") if isinstance(details, dict) else None
     yield response["status"] if response.get("status") in ("completed", "incomplete", "cancelled") else None
+
+
+def has_failed(reply: Document) -> bool:
+    """Whether a whole response says of itself that it failed."""
+    return reply.get("status") == "failed" and isinstance(reply.get("error"), dict)
 
 
 def only_error(document: Document) -> bool:

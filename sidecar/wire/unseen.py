@@ -39,7 +39,7 @@ _IMAGES = "images"
 def unseen(document: dict[str, Any]) -> Iterator[Unseen]:
     """Everything of a request that stays unseen, in the order of its fields."""
     for field in _STATE:
-        if _is_kept(field, document.get(field)):
+        if field in document and _is_kept(field, document[field]):
             yield Unseen("provider_state", field)
     yield from _below(document, "")
 

@@ -138,9 +138,24 @@ def _tool_arguments(want: Mapping[str, Any], got: Outcome) -> None:
     assert {call["id"]: json.loads(call["arguments"]) for call in got.reply.tool_calls()} == want
 
 
-def _error_event(want: Mapping[str, str], got: Outcome) -> None:
+def _error_event(want: Mapping[str, str] | None, got: Outcome) -> None:
+    if want is None:
+        assert got.reply.errors() == []
+        return
     (error,) = got.reply.errors()
     assert {key: error[key] for key in want} == want
+
+
+def _error(want: Mapping[str, Any], got: Outcome) -> None:
+    assert got.reply.json["error"] == want
+
+
+def _error_code(want: str, got: Outcome) -> None:
+    assert got.reply.json["error"]["code"] == want
+
+
+def _roles(want: int, got: Outcome) -> None:
+    assert sum("role" in delta for _, delta, _ in got.reply.deltas()) <= want
 
 
 def _no_finish(want: bool, got: Outcome) -> None:
@@ -305,6 +320,17 @@ def _calls(want: int, got: Outcome) -> None:
     assert len(got.seen) == want
 
 
+def _calls_by_model(want: Mapping[str, int], got: Outcome) -> None:
+    counted = Counter(seen.json["model"] for seen in got.seen)
+    assert {model: counted[model] for model in want} == want
+    assert counted.total() == sum(want.values())
+
+
+def _gap(want: Sequence[int], got: Outcome) -> None:
+    first, second = got.seen
+    assert want[0] <= (second.at - first.at) * 1000 <= want[1]
+
+
 def _body_clean(want: Sequence[str], got: Outcome) -> None:
     assert got.seen
     for seen in got.seen:
@@ -414,6 +440,9 @@ CHECKS: Mapping[str, Callable[[Any, Outcome], None]] = {
     "client.assembled_tool_calls": _tool_calls,
     "client.tool_arguments_json": _tool_arguments,
     "client.error_event": _error_event,
+    "client.error_equals": _error,
+    "client.error_code": _error_code,
+    "client.role_chunks_max": _roles,
     "client.finish_reason_absent": _no_finish,
     "client.stream_terminates_within_ms": _ends_within,
     "client.logprobs_tokens_include": _logprobs_kept,
@@ -434,6 +463,8 @@ CHECKS: Mapping[str, Callable[[Any, Outcome], None]] = {
     "client.first_ends_with": _first_ends,
     "client.second": _second,
     "upstream.calls": _calls,
+    "upstream.calls_by_model": _calls_by_model,
+    "upstream.gap_between_calls_ms": _gap,
     "upstream.body_must_not_contain": _body_clean,
     "upstream.body_must_not_match": _body_matches_nothing,
     "upstream.json_path_equals": _paths,

@@ -20,7 +20,6 @@ ON: Mapping[str, tuple[str, ...]] = {
 }
 # Intents that change nothing in what a case of this release expects.
 WITHOUT_A_WORD: Mapping[str, str] = {
-    "retry": "retries are a later section; without them there is one attempt, as the case expects",
     "audit": "no bodies are stored in this release",
 }
 
@@ -130,6 +129,46 @@ def _budget(made: Setup, intent: Intent, position: int) -> None:
 _budgets = count()
 
 
+def _resilience(made: Setup) -> dict[str, Any]:
+    """With a deadline of its own: a sidecar remembers how a provider did in another test."""
+    section: dict[str, Any] = made.policy.setdefault("resilience", {})
+    section.setdefault("retry", {"max_attempts": 1, "deadline": f"{600 + next(_plans)}s"})
+    return section
+
+
+_plans = count()
+
+
+def _retry(made: Setup, intent: Intent, position: int) -> None:
+    retry = _resilience(made)["retry"]
+    retry["max_attempts"] = intent["max"]
+    if "max_wait_s" in intent:
+        retry["max"] = f"{intent['max_wait_s']}s"
+    if "base_ms" in intent:
+        retry["initial"] = f"{intent['base_ms']}ms"
+
+
+# What fits the targets of a case that falls back to a larger window, in tokens.
+_WINDOWS: Mapping[str, int] = {"m1": 8192, "big": 100_000, "small": 4096}
+
+
+def _fallback(made: Setup, intent: Intent, position: int) -> None:
+    section = _resilience(made)
+    fallback = section.setdefault("fallback", {"cooldown": "1s"})
+    targets = made.policy.setdefault("models", {}).setdefault("m1", [_target("m1")])
+    targets += map(_target, intent["to"])
+    if "on" in intent:
+        fallback["on"] = [*fallback.get("on", ()), intent["on"]]
+    if intent.get("on") == "context_window":
+        # The word of the server in question.
+        section["errors"] = {"BadRequestError": "context_window"}
+
+
+def _target(name: str) -> dict[str, Any]:
+    window = {"context_window": _WINDOWS[name]} if name in _WINDOWS else {}
+    return {"target": f"upstream/{name}", **window}
+
+
 INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
     "redact": _redact,
     "block": _block,
@@ -138,4 +177,6 @@ INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
     "log": _log,
     "timeout": _timeout,
     "vault": _vault,
+    "retry": _retry,
+    "fallback": _fallback,
 }

@@ -3,15 +3,17 @@
 import base64
 import gzip
 import json
+import re
 import select
 import socket
 import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from email.utils import formatdate
 from io import BufferedReader
 from typing import Any
 
@@ -20,7 +22,8 @@ import zstandard
 
 # What to answer one request with, in the words of the case file: `status`, `headers`, and one of `json`,
 # `body` (text), `steps` or `generate`; also `compress`, `delay_ms`, `close` (fin, rst) and `framing`
-# (chunked, close). `then_add_before_done` is an event for requests that have the field `if_request_has`.
+# (chunked, close). `then_add_before_done` is an event for requests that have the field `if_request_has`. With
+# `for_model` in the first script each of them answers the requests for one model with its `reply`.
 Script = Mapping[str, Any]
 Answer = Script | Callable[["Seen"], Script]
 
@@ -43,6 +46,7 @@ class Seen:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     fault: str = ""
+    at: float = field(default_factory=time.monotonic)
 
     def header(self, name: str) -> str | None:
         """The values of a header joined by a comma, or None."""
@@ -122,7 +126,16 @@ class Upstream:
             if not self._answers:
                 return {"status": 500, "body": "no script"}
             answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
+            if not callable(answer) and "for_model" in answer:
+                answer = self._for_model(seen.json["model"])
         return answer(seen) if callable(answer) else _as_asked(answer, seen)
+
+    def _for_model(self, model: str) -> Script:
+        replies: dict[str, Script] = {script["for_model"]: script["reply"] for script in self._scripts()}
+        return replies.get(model, {"status": 404, "body": "no script for this model"})
+
+    def _scripts(self) -> Iterator[Script]:
+        return (answer for answer in self._answers if not callable(answer))
 
 
 def _as_asked(script: Script, seen: Seen) -> Script:
@@ -206,8 +219,14 @@ def _head(script: Script, headers: Mapping[str, str]) -> bytes:
     status = script.get("status", 200)
     coding = {"content-encoding": script["compress"]} if "compress" in script else {}
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Scripted')}"]
-    lines += [f"{name}: {value}" for name, value in {**headers, **coding}.items()]
+    lines += [f"{name}: {_dated(value)}" for name, value in {**headers, **coding}.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _dated(value: str) -> str:
+    """`$HTTPDATE(now+2s)` as that date."""
+    found = re.fullmatch(r"\$HTTPDATE\(now([+-]\d+)s\)", value)
+    return formatdate(time.time() + int(found[1]), usegmt=True) if found else value
 
 
 def _play_steps(connection: socket.socket, script: Script) -> bool:

@@ -271,8 +271,47 @@ _SEEN_AT_MESSAGES = {
 }
 
 TWO_HUNDRED = "200 aborted streams, then 1 normal request succeeds and open upstream sockets return to baseline"
+
+
+def _asked_to_wait(value: str, gap: tuple[int, int] | None = None, **expected: Any) -> Change:
+    """The provider says this as Retry-After. Without a gap it is not asked a second time."""
+
+    def change(case: Case) -> None:
+        case["setup"]["upstream"][0]["headers"]["retry-after"] = value
+        upstream = case["expect"]["upstream"]
+        if gap is None:
+            upstream["calls"] = 1
+            del upstream["gap_between_calls_ms"]
+        else:
+            upstream["gap_between_calls_ms"] = gap
+        case["expect"]["client"].update(expected)
+
+    return change
+
+
+def _too_long(status: int, code: str) -> Change:
+    def change(case: Case) -> None:
+        reply = case["setup"]["upstream"][0]["reply"]
+        reply["status"], reply["json"]["error"]["code"] = status, code
+
+    return change
+
+
 # Prose of the case -> the change, or the test that plays it by hand.
 NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
+    "D01": {"401, 403, 404, 413, 422": ByHand("test_retry.py::test_what_is_the_requests_fault")},
+    "D02": {
+        # Where nothing is said the back-off holds, half a second at most.
+        "date in the past -> retry at once": _asked_to_wait("$HTTPDATE(now-100s)", (0, 900)),
+        "'soon' -> default backoff, no crash": _asked_to_wait("soon", (0, 900)),
+        "'7200' with max_wait 10 s -> no wait; 429 with Retry-After is returned": _asked_to_wait(
+            "7200", status=429, headers_equal={"retry-after": "7200"}, error_code="rate_limit_exceeded"
+        ),
+    },
+    "D06": {
+        "code context_length_exceeded": _too_long(400, "context_length_exceeded"),
+        "413 with code model_max_prompt_tokens_exceeded": _too_long(413, "model_max_prompt_tokens_exceeded"),
+    },
     "B01": {"same text with stream:false gives the same content": _buffered},
     "B05": {
         "move the first text to role system": _first_turn("system"),

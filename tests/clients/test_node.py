@@ -18,6 +18,7 @@ from .provider import CLIENT_KEY, CLIENTS, PLACEHOLDER, answer
 
 HERE = Path(__file__).with_name("node")
 INSTALL_SECONDS = 120
+OLDEST_NODE = 20
 TALK_SECONDS = 60
 ECHO = f"You said my key is {PLACEHOLDER}. I say {PLACEHOLDER}, no more."
 ARGUMENTS = [{"query": f"Oslo {PLACEHOLDER}", "n": 0}, {"query": f"Lima {PLACEHOLDER}", "n": 1}]
@@ -28,6 +29,9 @@ def folder(worker_id: str) -> Path:
     """Where the client is installed; a skip where there is no Node or no registry."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("node and npm are not installed")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    if int(version.removeprefix("v").partition(".")[0]) < OLDEST_NODE:
+        pytest.skip(f"the clients need Node.js {OLDEST_NODE} or later, this is {version}")
     folder = WORK / f"node-{worker_id}"
     wanted = (HERE / "package.json").read_text()
     if not (folder / "node_modules").exists() or (folder / "package.json").read_text() != wanted:

@@ -100,7 +100,7 @@ guardrails:
         "  model      m: p/a, q/b",
         "  rule       r: block, shadow; email, 1 pattern, 2 words; on user, reply",
         "  tenant     acme: 1 key",
-        "  note       only the first target of a model is used yet: m",
+        "  note       without resilience.fallback a call asks one target only: m",
         "  note       telemetry.log is off: no log line is written",
     ]
     assert "canary" not in shown

@@ -154,7 +154,7 @@ def test_a_warning_is_told_once(under_budgets: Start, upstream: Upstream, tmp_pa
         answers = [talk.ask(max_tokens=5) for _ in range(4)]
         wait_for(lambda: (tmp_path / "log").read_text().count('"outcome"') == 4)
     assert [answer.status for answer in answers] == [200, 200, 429, 429]
-    assert [b"budgets=flag" in (answer.header(b"x-sidecar-decisions") or b"") for answer in answers[:2]] == [
+    assert [b"t=flag" in (answer.header(b"x-sidecar-decisions") or b"") for answer in answers[:2]] == [
         False,
         True,
     ]

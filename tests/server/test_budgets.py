@@ -12,6 +12,7 @@ import pytest
 
 from sidecar.stores.ledger import Row
 
+from .pair import BUDGET, PLANS, Start
 from .talk import Answer, Sidecar, request, sidecar, wait_for
 from .under import CHAT, JSON
 from .upstream import CHUNKED, END, FIN, Upstream, chunk, reply
@@ -427,3 +428,26 @@ def test_other_endpoints_count_as_well(budgeted: Any, upstream: Upstream) -> Non
         assert talk.ask(path=b"/v1/embeddings", input="x").status == 200
         assert talk.spent("tokens") == 7
         assert talk.spent("calls") == 1
+
+
+# --- several attempts ---
+
+
+@pytest.mark.parametrize(
+    ("first", "spent"),
+    [
+        ([reply(b'{"error": {"message": "no"}}', b"500 Oops", JSON)], {"calls": 1, "tokens": 0}),
+        # It may have been read and answered: its prompt counts.
+        ([1.0, FIN], {"calls": 1, "tokens": 7}),
+    ],
+    ids=["answered", "silent"],
+)
+def test_a_call_that_one_attempt_has_sent_counts_though_the_next_reaches_nobody(
+    pair: Start, first: list[Any], spent: dict[str, int]
+) -> None:
+    with Upstream() as gone:
+        pass
+    with pair(PLANS["both"], BUDGET, models="m: [b/n, a/m]", a_url=gone.url) as talk:
+        talk.b.play(first)
+        assert talk.ask().status in (500, 502, 504)
+        assert talk.charged == spent

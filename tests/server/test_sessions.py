@@ -69,6 +69,14 @@ def test_another_session_and_another_tenant_get_nothing(running: Sidecar, provid
         assert ask(running, provider, "print <EMAIL_1>", "<EMAIL_1>", *headers) == ("print <EMAIL_1>", "<EMAIL_1>")
 
 
+def test_another_key_without_a_tenant_gets_nothing(running: Sidecar, provider: Upstream) -> None:
+    session, first = (b"x-sidecar-session", b"s1"), (b"authorization", b"Bearer one")
+    ask(running, provider, "I am ana@x.org", "noted", session, first)
+    other = (b"authorization", b"Bearer two")
+    assert ask(running, provider, "print <EMAIL_1>", "<EMAIL_1>", session, other)[1] == "<EMAIL_1>"
+    assert ask(running, provider, "print <EMAIL_1>", "<EMAIL_1>", session, first)[1] == "ana@x.org"
+
+
 def test_without_a_session_an_exchange_has_its_own(running: Sidecar, provider: Upstream) -> None:
     assert ask(running, provider, "I am ana@x.org", "hello <EMAIL_1>") == ("I am <EMAIL_1>", "hello ana@x.org")
 

@@ -1,21 +1,25 @@
 """Budgets at the stage: what is reserved when a client leaves, when the store is away, and what it is called."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from sidecar.core.decision import Pass, Refuse
+from sidecar.core.events import Text
 from sidecar.core.exchange import Exchange, Request
 from sidecar.core.identity import Identity
 from sidecar.core.stage import UNREACHABLE
+from sidecar.core.surface import Lane
 from sidecar.errors import StoreUnavailable
 from sidecar.stages.budgets import BudgetConfig, Budgets, account
 from sidecar.stages.prices import Prices, PricesConfig
+from sidecar.stores import accounts
 from sidecar.stores.accounts import Accounts
 from sidecar.stores.ledger import Answer, Claim
 from sidecar.stores.ledger_memory import MemoryLedger
+from sidecar.wire import chat
 
 
 @pytest.fixture
@@ -30,13 +34,22 @@ class Far(MemoryLedger):
         super().__init__(lambda: 0.0)
         self.delay = 0.0
         self.away = False
+        self.asked = 0
 
     async def reserve(self, id: str, claims: Sequence[Claim], lease_seconds: float) -> Answer:
-        if self.away:
-            raise StoreUnavailable("away")
+        self.asked += 1
+        self._be_there()
         answer = await super().reserve(id, claims, lease_seconds)
         await asyncio.sleep(self.delay)
         return answer
+
+    async def extend(self, id: str, lease_seconds: float) -> bool:
+        self._be_there()
+        return await super().extend(id, lease_seconds)
+
+    def _be_there(self) -> None:
+        if self.away:
+            raise StoreUnavailable("away")
 
     async def sums(self) -> tuple[int, int]:
         rows = await self.read()
@@ -48,10 +61,15 @@ class Desk:
 
     def __init__(self, **budget: Any) -> None:
         self.far, self.told = Far(), list[str]()
-        self.accounts = Accounts(self.far, lambda: 0.0, self.told.append)
+        self.news = asyncio.Event()
+        self.accounts = Accounts(self.far, lambda: 0.0, self._hear)
         config = BudgetConfig.model_validate({"name": "b", "scope": "tenant", **budget})
         self.stage = Budgets.of([config], Prices.of(PricesConfig()))
         self._count = 0
+
+    def _hear(self, said: str) -> None:
+        self.told.append(said)
+        self.news.set()
 
     def visit(self) -> Any:
         self._count += 1
@@ -86,6 +104,9 @@ async def test_what_is_used_while_the_store_is_away_is_paid_once() -> None:
     assert isinstance(await visit.request(hello()), Pass)
     await visit.done("completed")
     assert await desk.far.sums() == (0, 0)
+    await desk.accounts.pay()
+    assert await desk.far.sums() == (0, 0)
+    desk.far.away = False
     for _ in range(2):
         await desk.accounts.pay()
     assert await desk.far.sums() == (1, 0)
@@ -99,10 +120,46 @@ async def test_without_leave_nothing_passes_while_the_store_is_away() -> None:
     for visit in visits:
         assert isinstance(await visit.request(hello()), Refuse)
         await visit.done(UNREACHABLE)
+    # One has found out, for all.
+    assert desk.far.asked == 1
     desk.far.away = False
+    await desk.accounts.pay()
     assert isinstance(await desk.visit().request(hello()), Pass)
     assert desk.told == ["the ledger is out of reach: away", "the ledger is back"]
     assert await desk.far.sums() == (0, 1)
+
+
+@pytest.mark.anyio
+async def test_a_store_that_is_away_is_asked_again_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "PAY_SECONDS", 0.01)
+    desk = Desk(calls=8)
+    desk.far.away = True
+    keeper = asyncio.ensure_future(desk.accounts.keep())
+    assert isinstance(await desk.visit().request(hello()), Refuse)
+    await asyncio.sleep(0.05)
+    assert desk.told == ["the ledger is out of reach: away"]
+    desk.far.away = False
+    desk.news.clear()
+    await asyncio.wait_for(desk.news.wait(), 5)
+    assert isinstance(await desk.visit().request(hello()), Pass)
+    assert desk.far.asked == 2
+    keeper.cancel()
+
+
+@pytest.mark.anyio
+async def test_where_nobody_asks_in_the_background_one_call_does_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "PAUSE_SECONDS", 0.05)
+    desk = Desk(calls=8)
+    desk.far.away = True
+    for _ in range(2):
+        assert isinstance(await desk.visit().request(hello()), Refuse)
+    await asyncio.sleep(0.06)
+    for _ in range(2):
+        assert isinstance(await desk.visit().request(hello()), Refuse)
+    assert desk.far.asked == 2
+    await asyncio.sleep(0.06)
+    desk.far.away = False
+    assert isinstance(await desk.visit().request(hello()), Pass)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +176,40 @@ async def test_without_leave_nothing_passes_while_the_store_is_away() -> None:
 def test_what_an_account_is_called(scope: Any, identity: Identity, named: str) -> None:
     budget = BudgetConfig.model_validate({"name": "b", "scope": scope, "calls": 1})
     assert account(budget, identity) == named
+
+
+def proposed(count: int) -> Iterator[Text]:
+    """A reply's tool calls, by name."""
+    for index in range(count):
+        yield Text(Lane(chat.TOOL_NAME, 0, index), "find", last=True)
+
+
+async def passed(desk: Desk, count: int) -> int:
+    """How many of so many tool calls in one reply reach the client."""
+    visit = desk.visit()
+    await visit.request(hello())
+    said = [out for event in proposed(count) for out in visit.feed(event)]
+    await visit.done("completed")
+    return sum(isinstance(event, Text) for event in said)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("limit", "proposes", "passes"),
+    [(10, 12, 10), (100, 20, 16), (128, 20, 16), (400, 60, 50), (10_000, 200, 128)],
+)
+async def test_how_many_tool_calls_one_reply_may_have(limit: int, proposes: int, passes: int) -> None:
+    assert await passed(Desk(tool_calls=limit), proposes) == passes
+
+
+@pytest.mark.anyio
+async def test_calls_that_run_at_once_share_what_is_left_of_a_limit_on_tools() -> None:
+    desk = Desk(tool_calls=40)
+    visits = [desk.visit() for _ in range(4)]
+    for visit in visits:
+        assert isinstance(await visit.request(hello()), Pass)
+    said = [[out for event in proposed(20) for out in visit.feed(event)] for visit in visits]
+    assert [sum(isinstance(event, Text) for event in each) for each in said] == [16, 16, 8, 0]
 
 
 def test_what_a_client_calls_itself_is_never_of_another_tenant() -> None:

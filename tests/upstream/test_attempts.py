@@ -719,3 +719,39 @@ def test_a_flapping_primary_costs_clients_nothing():
     hour = Hour(chain("a", "b"), plan(**BOTH), behave, seconds=900.0).run()
     assert hour.failed <= 9000 * 0.001
     assert sum(hour.upstream.values()) <= 1.2 * 9000
+
+
+# --- targets that cannot be asked, and replies that break off ---
+
+
+def test_a_target_that_cannot_say_what_is_asked_is_passed_over_unharmed():
+    health, clock = Health(), Clock()
+    attempts = Attempts(chain("a", "b"), health, plan(**BOTH), lambda: 0.5, clock)
+    attempts.first()
+    attempt = attempts.unfit()
+    assert attempt is not None
+    assert (attempt.target.provider.name, attempt.number) == ("b", 1)
+    assert attempts.after(OK) is None
+    assert health.snapshot(clock()) == []
+
+
+def test_without_fallback_nothing_follows_a_target_that_cannot_be_asked():
+    attempts = Attempts(chain("a", "b"), Health(), plan({}), lambda: 0.5, Clock())
+    attempts.first()
+    assert attempts.unfit() is None
+    assert attempts.trail.tried == []
+
+
+def test_a_reply_that_breaks_off_counts_against_its_target():
+    health = Health(Limits(allowed_fails=1))
+    clock = Clock()
+    for _ in range(2):
+        attempts = Attempts(chain("a", "b"), health, plan(**BOTH), lambda: 0.5, clock)
+        attempts.first()
+        attempts.content()
+        assert attempts.after(OK) is None
+        attempts.broke(Failure.NETWORK)
+        assert [one.failure for one in attempts.trail.tried] == [Failure.NETWORK]
+    call = Call(chain("a", "b"), plan(**BOTH), health, clock)
+    call.script()
+    assert call.names == "b"

@@ -170,6 +170,9 @@ REPLY = {
         web_search_20260209.allowed_domains web_search_20260209.blocked_domains
         web_search_20260318.allowed_domains web_search_20260318.blocked_domains
     """,
+    "unknown": """
+        not_applied.remove_to_redeem
+    """,
 }
 
 REQUESTS = (
