@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,9 +17,10 @@ from .policy.load import load
 from .policy.snapshot import Snapshot
 from .stores.accounts import Accounts
 from .stores.ledger import open_ledger
+from .stores.news import Bulletin, News, shares
 from .stores.sessions import Sessions
 from .telemetry.logline import LogLine
-from .upstream.breaker import Health, Told
+from .upstream.breaker import Health, Place, Told
 from .upstream.classify import Failure
 from .upstream.client import Client
 from .upstream.proxies import proxy_for
@@ -74,6 +75,9 @@ class Runtime:
     _poller: asyncio.Task[None] | None = None
     _store: str = ""
     _keeper: asyncio.Task[None] | None = None
+    _news_from: str = ""
+    _bulletin: Bulletin | None = None
+    _listener: asyncio.Task[None] | None = None
     _later: set[asyncio.Task[None]] = field(default_factory=set)
     _prefix: str = field(default_factory=lambda: secrets.token_hex(5))
     _numbers: "count[int]" = field(default_factory=count)
@@ -105,6 +109,8 @@ class Runtime:
         if self._now is not None:
             for client in self._now.clients.values():
                 client.close()
+        if self._bulletin is not None:
+            await self._hush(self._bulletin, self._listener)
         if self.accounts is not None:
             await self._put_away(self.accounts, self._keeper)
         if self.log is not None:
@@ -137,6 +143,7 @@ class Runtime:
     def _take_up(self, snapshot: Snapshot) -> None:
         before = self._now
         self._open_accounts(snapshot)
+        self._share_news(snapshot)
         log = self._log_for(snapshot)
         routes = Routes(snapshot.providers, snapshot.models, snapshot.candidates)
         resilience = snapshot.policy.resilience
@@ -162,6 +169,36 @@ class Runtime:
         if told.place.key:
             fields["key"] = told.place.key[:12]
         self.tell({"event": "target", **fields, "seconds": round(told.seconds, 3)})
+        if self._bulletin is not None:
+            self._bulletin.tell({"target": told.place, "seconds": told.seconds, "reason": told.reason})
+
+    def _hear_of(self, news: News) -> None:
+        """Another process has found a target ill, or well again."""
+        match news:
+            case {"target": [str(target), str(key)], "seconds": int() | float() as seconds, "reason": str(reason)}:
+                self.now.health.learn(Told(Place(target, key), float(seconds), reason), time.monotonic())
+
+    def _share_news(self, snapshot: Snapshot) -> None:
+        """Where the store is Redis and targets are watched, what one process learns of them the others know."""
+        url = snapshot.policy.store if snapshot.plan.active and shares(snapshot.policy.store) else ""
+        if url == self._news_from:
+            return
+        if self._bulletin is not None:
+            self._finish_later(self._hush(self._bulletin, self._listener))
+        self._news_from, self._bulletin, self._listener = url, None, None
+        if url:
+            self._bulletin = Bulletin(url, self._hear_of)
+            self._listener = asyncio.ensure_future(self._bulletin.listen())
+
+    def _finish_later(self, work: Coroutine[Any, Any, None]) -> None:
+        self._later.add(task := asyncio.ensure_future(work))
+        task.add_done_callback(self._later.discard)
+
+    async def _hush(self, bulletin: Bulletin, listener: asyncio.Task[None] | None) -> None:
+        if listener is not None:
+            listener.cancel()
+            await asyncio.wait([listener])
+        await bulletin.close()
 
     def _open_accounts(self, snapshot: Snapshot) -> None:
         """The ledger that the policy names. What began with another settles in that. Raises StoreUnavailable."""
@@ -170,8 +207,7 @@ class Runtime:
             return
         accounts = Accounts(open_ledger(url, time.time), time.time, self._warn, self.tell)
         if self.accounts is not None:
-            self._later.add(task := asyncio.ensure_future(self._put_away(self.accounts, self._keeper)))
-            task.add_done_callback(self._later.discard)
+            self._finish_later(self._put_away(self.accounts, self._keeper))
         self.accounts, self._store = accounts, url
         self._keeper = asyncio.ensure_future(accounts.keep())
 

@@ -37,6 +37,13 @@ class Used(NamedTuple):
     usage: Usage
 
 
+class Wasted(NamedTuple):
+    """An attempt whose reply nobody gets has used so much, at this target. Before the reply that is handed down."""
+
+    usage: Usage
+    target: str = ""
+
+
 class Dropped(NamedTuple):
     """A tool call is taken out of the reply, all of it: `lane` is its name's. `notice` is said in its place."""
 
@@ -57,4 +64,4 @@ class Stopped(NamedTuple):
     decision: Stop
 
 
-Event = Text | End | Began | Used | Dropped | Found | Stopped
+Event = Text | End | Began | Used | Wasted | Dropped | Found | Stopped

@@ -32,6 +32,11 @@ def count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
+def added(one: Usage, other: Usage) -> Usage:
+    """Of two attempts, together."""
+    return Usage(*(None if a is None and b is None else (a or 0) + (b or 0) for a, b in zip(one, other, strict=True)))
+
+
 def merged(old: Usage, new: Usage) -> Usage:
     """What is known after another report. Reports are running totals: the newer number stands, nothing is added.
 

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from ..core.identity import Identity
+from ..core.chain import Run
+from ..core.events import Wasted
+from ..core.usage import NOT_REPORTED, Usage, merged
 from ..errors import ExchangeError, InvalidRequest, UpstreamBroken, UpstreamTimeout, UpstreamUnreachable
 from ..upstream.attempts import Attempt, Attempts, Outcome
 from ..upstream.classify import Facts, Failure, Phase, classify, status_in, words_of
@@ -65,6 +67,7 @@ class _Tried(NamedTuple):
     outcome: Outcome
     answered: Answered | None = None
     error: ExchangeError | None = None
+    used: Usage = NOT_REPORTED
 
 
 class _Last(NamedTuple):
@@ -74,10 +77,10 @@ class _Last(NamedTuple):
     target: str
 
 
-async def ask(hop: Hop, endpoint: Endpoint, route: Route, outgoing: Outgoing, identity: Identity) -> Answered:
+async def ask(hop: Hop, endpoint: Endpoint, route: Route, outgoing: Outgoing, run: Run) -> Answered:
     """The reply to hand down: a good one, or of the errors the last that a provider gave. Raises ExchangeError."""
     if hop.in_force.plan.active:
-        return await Calling(hop, endpoint, route, outgoing, identity).ask()
+        return await Calling(hop, endpoint, route, outgoing, run).ask()
     candidate = route.ordered(random.random)[0]
     target = candidate.targets[route.keys(candidate, random.random)[0]]
     return await prepared(hop, endpoint, outgoing, candidate, target).send(hop)
@@ -123,8 +126,9 @@ def prepared(hop: Hop, endpoint: Endpoint, outgoing: Outgoing, candidate: Candid
 class Calling:
     """The attempts of one call."""
 
-    def __init__(self, hop: Hop, endpoint: Endpoint, route: Route, outgoing: Outgoing, identity: Identity) -> None:
-        self._hop, self._endpoint, self._outgoing = hop, endpoint, outgoing
+    def __init__(self, hop: Hop, endpoint: Endpoint, route: Route, outgoing: Outgoing, run: Run) -> None:
+        self._hop, self._endpoint, self._outgoing, self._run = hop, endpoint, outgoing, run
+        identity = run.exchange.identity
         force = hop.in_force
         self._words = force.words
         self._must_speak = endpoint.known and hop.method == "POST" and endpoint.wire.NAME in CONVERSATIONS
@@ -168,7 +172,10 @@ class Calling:
             self._last = _Last(tried.answered, target)
         if failure is Failure.NONE:
             self._attempts.content()
-        return self._attempts.after(tried.outcome)
+        following = self._attempts.after(tried.outcome)
+        if following is not None and tried.used != NOT_REPORTED:
+            self._run.feed(Wasted(tried.used, target))
+        return following
 
     def _tell(self) -> None:
         """For the record and the client, where there was more than one good attempt."""
@@ -230,22 +237,25 @@ class Calling:
 
     async def _judged(self, answered: Answered) -> _Tried:
         reply = answered.reply
-        media, document = media_of(reply.headers), None
+        media, document, used = media_of(reply.headers), None, NOT_REPORTED
         if reply.status >= 400:
             pieces, whole = await self._read(reply, MAX_ERROR)
             facts = _error_facts(reply, b"".join(pieces))
         elif self._hop.method == "HEAD" or (self._endpoint.binary and media not in STREAMS and b"json" not in media):
             return _Tried(Outcome(Failure.NONE, reply.status), answered)
         elif media in STREAMS:
-            pieces, whole, facts = await self._begun(answered, STREAMS[media].cutter())
+            pieces, whole, facts, used = await self._begun(answered, STREAMS[media].cutter())
         else:
             pieces, whole = await self._read(reply, MAX_REPLY)
             pieces = [b"".join(pieces)]
             facts, document = self._whole_facts(answered, pieces[0])
+            if document is not None:
+                used = self._speaks(answered).usage(document) or used
         held = _held(reply, pieces, facts, whole=whole)
         held.parsed = None if document is None else (pieces[0], document)
         wait = stated(reply.headers, time.time()) if reply.status >= 400 else None
-        return _Tried(Outcome(classify(facts, self._words), held.status, wait), answered._replace(reply=held))
+        outcome = Outcome(classify(facts, self._words), held.status, wait)
+        return _Tried(outcome, answered._replace(reply=held), used=used)
 
     async def _read(self, reply: Reply, limit: int) -> tuple[list[bytes], bool]:
         """The reply's body, and whether that is all of it."""
@@ -274,11 +284,11 @@ class Calling:
         """The API that the provider speaks."""
         return self._endpoint.wire if answered.bridge is None else chat
 
-    async def _begun(self, answered: Answered, cutter: Cutter) -> tuple[list[bytes], bool, Facts]:
-        """A stream up to its first content: what came, whether that is all, and what it is."""
+    async def _begun(self, answered: Answered, cutter: Cutter) -> tuple[list[bytes], bool, Facts, Usage]:
+        """A stream up to its first content: what came, whether that is all, what it is, and what it says was used."""
         reply, wire, undo = answered.reply, self._speaks(answered), undoing(answered.reply.headers)
         pieces: list[bytes] = []
-        size, finish = 0, ""
+        size, finish, used = 0, "", NOT_REPORTED
         while not reply.complete and size <= MAX_HELD:
             data = await self._hop.read(reply)
             pieces.append(data)
@@ -286,12 +296,13 @@ class Calling:
             plain = b"".join(undo.pieces(data)) if undo else data
             for document in _documents(_frames(cutter, plain, last=reply.complete)):
                 if wire.is_error(document):
-                    return pieces, reply.complete, _said_error(reply, document)
+                    return pieces, reply.complete, _said_error(reply, document), used
                 if not self._must_speak or speaks(document):
-                    return pieces, reply.complete, Facts(Phase.CONTENT, reply.status)
+                    return pieces, reply.complete, Facts(Phase.CONTENT, reply.status), used
+                used = merged(used, wire.usage(document) or used)
                 finish = finish_of(document) or finish
         spoke = not reply.complete or not self._must_speak
-        return pieces, reply.complete, Facts(Phase.BODY, reply.status, finish=finish, spoke=spoke)
+        return pieces, reply.complete, Facts(Phase.BODY, reply.status, finish=finish, spoke=spoke), used
 
 
 def _is_over(error: ExchangeError | None) -> bool:

@@ -126,7 +126,6 @@ class _Exchange:
         fields = body.document if isinstance(body.document, dict) else {}
         identity = identify(hop.headers, fields, hop.tenant, hop.runtime.sessions.earlier(hop.tenant), hop.spent)
         exchange = hop.exchange(endpoint.wire.NAME, _disguise(hop, chain, identity), identity)
-        self._identity = identity
         self.chain: Run = chain.open(exchange)
 
     async def run(self) -> None:
@@ -143,7 +142,7 @@ class _Exchange:
             await self._stop_request(stop)
             return
         outgoing = Outgoing(document, self._body.raw, request.changed or asks, self._body.was_coded)
-        answered = await ask(hop, self._endpoint, route, outgoing, self._identity)
+        answered = await ask(hop, self._endpoint, route, outgoing, self.chain)
         down = Down(hop, self._endpoint, self.chain, answered.bridge, hides_usage=asks)
         try:
             facts = await down.take(answered.reply, answered.provider)

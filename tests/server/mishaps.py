@@ -31,6 +31,12 @@ class Mishap:
     failure: str
     kind: Class = "transient"
     status: int = 502
+    wasted: int = 0
+    """Tokens that its whole reply reports although it says nothing."""
+
+    def costs(self, streamed: bool) -> dict[str, int]:
+        """What a call is charged that a good reply of 7 tokens follows."""
+        return {"calls": 1, "tokens": 7 if streamed else 7 + self.wasted}
 
     def steps(self, streamed: bool) -> Sequence[Step]:
         return self.streamed if streamed else self.whole
@@ -121,9 +127,13 @@ NOTHING_SAID = (
     both("no body", reply(b"", b"200 OK", JSON), "empty", status=502),
     both("half a document", reply(completion()[:40], b"200 OK", JSON), "empty", status=502),
     Mishap("empty", [reply(b"{}", b"200 OK", JSON)], [CHUNKED + END], "empty"),
-    Mishap("only a start", [reply(completion("", None), b"200 OK", JSON)], [BEGUN + END], "empty"),
+    Mishap("only a start", [reply(completion("", None), b"200 OK", JSON)], [BEGUN + END], "empty", wasted=7),
     Mishap(
-        "only a start and its end", [reply(completion("", ""), b"200 OK", JSON)], [BEGUN + chunk(DONE) + END], "empty"
+        "only a start and its end",
+        [reply(completion("", ""), b"200 OK", JSON)],
+        [BEGUN + chunk(DONE) + END],
+        "empty",
+        wasted=7,
     ),
 )
 REFUSED = (

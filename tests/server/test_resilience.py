@@ -38,7 +38,7 @@ def test_once_and_then_it_works(pair: Start, mishap: Mishap, streamed: bool) -> 
             assert talk.counts == (2, 0)
             assert trail_of(answer) == [mishap.failure, "none"]
             assert answer.header(b"x-sidecar-attempts") == b"2"
-            assert talk.charged == {"calls": 1, "tokens": 7}
+            assert talk.charged == mishap.costs(streamed)
             assert talk.classes() == [mishap.failure, "none"]
         else:
             check_given_back(answer, mishap, streamed, 1)
@@ -59,7 +59,7 @@ def test_the_next_target_helps(pair: Start, mishap: Mishap, streamed: bool) -> N
             assert json.loads(talk.b.requests[0].body)["model"] == "n"
             assert trail_of(answer) == [mishap.failure, "none"]
             assert answer.header(b"x-sidecar-target") == b"b/n"
-            assert talk.charged == {"calls": 1, "tokens": 7}
+            assert talk.charged == mishap.costs(streamed)
         else:
             check_given_back(answer, mishap, streamed, 1)
             assert talk.counts == (1, 0)
@@ -141,7 +141,7 @@ def test_how_long_is_waited(pair: Start, wait: Wait | None) -> None:
         took = time.monotonic() - began
         gap = talk.a.requests[1].at - talk.a.requests[0].at
     assert gap >= (0.02 if wait.seconds is None else wait.seconds) - 0.01
-    assert took < (wait.seconds or 0.02) + 1.0
+    assert took < (wait.seconds or 0.02) + 5.0
 
 
 def test_a_wait_that_is_too_long_is_told_and_not_slept(pair: Start) -> None:
@@ -149,7 +149,7 @@ def test_a_wait_that_is_too_long_is_told_and_not_slept(pair: Start) -> None:
         talk.a.play(refusal(b"429 Too Many", "rate_limit_exceeded", "requests", (b"retry-after", b"7200")))
         began = time.monotonic()
         answer = talk.ask()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5
         assert talk.counts == (1, 0)
         assert (answer.status, answer.header(b"retry-after")) == (429, b"7200")
         assert answer.body == error("rate_limit_exceeded", "requests")

@@ -112,7 +112,7 @@ def test_a_client_that_leaves_ends_it(pair: Start, plan: str, steps: list[Step])
             time.sleep(0.1)
         began = time.monotonic()
         assert talk.line()["outcome"] == "client_gone"
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4
         assert talk.running.runtime.active == 0
         time.sleep(0.3)
         assert talk.counts == (1, 0)
@@ -124,7 +124,7 @@ def test_a_deadline_covers_attempts_and_waits(pair: Start) -> None:
         talk.a.play([0.1, refusal(b"500 Oops")])
         began = time.monotonic()
         answer = talk.ask()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4
         assert 2 <= len(talk.a.requests) <= 4
         assert answer.status == 500
 

@@ -19,7 +19,7 @@ Call = tuple[int, int | str]
 class Heard:
     """`partial`: some of it came in pieces, and may not have come to its end. `said`: the texts of a whole reply."""
 
-    __slots__ = ("_pieces", "_weight", "dropped", "names", "partial", "reported", "said", "status")
+    __slots__ = ("_pieces", "_weight", "dropped", "names", "partial", "reported", "said", "status", "wasted")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -30,6 +30,8 @@ class Heard:
         self.names: dict[Call, str] = {}
         self.dropped: set[Call] = set()
         self.said: list[str] = []
+        # What attempts have used whose replies nobody gets, with their targets.
+        self.wasted: list[tuple[Usage, str]] = []
 
     def report(self, usage: Usage) -> None:
         self.reported = usage if self.reported is NOT_REPORTED else merged(self.reported, usage)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ...core.usage import Usage
+from ...core.usage import Usage, added
 from ...stores.ledger import MAX_AMOUNT, SLOT, Claim
 from .config import BudgetConfig, TokensConfig
 
@@ -23,6 +23,10 @@ class Spending(NamedTuple):
     usage: Usage
     tools: Mapping[str, int]
     cost: int = 0
+
+    def and_also(self, wasted: "Spending") -> "Spending":
+        """With what another attempt of the same call has used: tokens and money, not a call more."""
+        return self._replace(usage=added(self.usage, wasted.usage), cost=self.cost + wasted.cost)
 
 
 NO_TOOLS: Final[Mapping[str, int]] = MappingProxyType({})

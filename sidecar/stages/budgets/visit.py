@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.decision import PASS, Decision, Finish, Pass, Refuse
-from ...core.events import Began, Dropped, Event, Stopped, Text, Used
+from ...core.events import Began, Dropped, Event, Stopped, Text, Used, Wasted
 from ...core.exchange import Exchange, Request
 from ...core.stage import UNREACHABLE, Visit
 from ...core.surface import Finding, Kind
@@ -179,6 +179,8 @@ class BudgetVisit(Visit):
                 return self._text(event)
             case Used(usage):
                 self._heard.report(usage)
+            case Wasted(usage, target):
+                self._heard.wasted.append((usage, target))
             case Began(status, target):
                 self._heard.status, self._target = status, target
         return (event,)
@@ -267,7 +269,7 @@ class BudgetVisit(Visit):
         if outcome == UNREACHABLE:
             await (accounts.local if self._local else accounts).release(self._id)
             return
-        spent = self._spent(whole=outcome == "completed" or not self._heard.partial)
+        spent = self._with_wasted(self._spent(whole=outcome == "completed" or not self._heard.partial))
         used = {at: line.amount(spent) for at, line in enumerate(self._plan.lines) if line.unit != SLOT}
         await (self._settle_locally(accounts, used) if self._local else self._settle(accounts, used))
 
@@ -290,6 +292,13 @@ class BudgetVisit(Visit):
             return self._priced(ONE_CALL.usage, heard.tools)
         self._learn(heard.reported.prompt)
         return self._priced(self._used(heard, whole=whole), heard.tools)
+
+    def _with_wasted(self, spent: Spending) -> Spending:
+        """And what attempts have used before, each at the price of its own target."""
+        for usage, target in self._heard.wasted:
+            self._target = target
+            spent = spent.and_also(self._priced(usage))
+        return spent
 
     def _used(self, heard: Heard, *, whole: bool) -> Usage:
         """What a stream has reported before it broke off may be less than it has said."""
