@@ -6,6 +6,7 @@ import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from ..core.exchange import NO_DISGUISE, Disguise, Exchange
@@ -146,9 +147,13 @@ class Hop:
 
     def place(self, model: str) -> Target:
         """The target that serves a model's name, also for the record. Raises ModelNotFound."""
-        self.target = self.in_force.routes.resolve(model)
-        self.record.model, self.record.target = model, str(self.target)
-        return self.target
+        return self.placed(model, self.in_force.routes.resolve(model))
+
+    def placed(self, model: str, target: Target) -> Target:
+        """Notes the target that serves a model's name."""
+        self.target = target
+        self.record.model, self.record.target = model, str(target)
+        return target
 
     def client(self, provider: Provider) -> Client:
         return self.in_force.clients[provider.name]
@@ -299,8 +304,8 @@ class Hop:
         record, log = self.record, self.runtime.log
         record.tenant, record.method = self.tenant, self.method
         # Both are the client's own texts: a key that stands in one must not get into the log.
-        record.path = error_excerpt(self.scope["path"], MAX_NAMED)
-        record.model, record.target = error_excerpt(record.model, MAX_NAMED), error_excerpt(record.target, MAX_NAMED)
+        record.path = _loggable(self.scope["path"])
+        record.model, record.target = _loggable(record.model), _loggable(record.target)
         record.policy = self.in_force.snapshot.digest
         record.id = self.id
         if log is not None:
@@ -309,6 +314,11 @@ class Hop:
 
 # The longest path or model that a log line repeats.
 MAX_NAMED = 512
+
+
+@lru_cache(maxsize=1024)
+def _loggable(name: str) -> str:
+    return error_excerpt(name, MAX_NAMED)
 
 
 def too_large(limit: int) -> PayloadTooLarge:

@@ -106,6 +106,15 @@ def _parsed(raw: bytes, *, any_type: bool) -> Any:
     return document
 
 
+def _identity(hop: Hop, chain: Chain, document: Any) -> Identity:
+    """Whose the exchange is; no more than the tenant where nothing asks for it."""
+    asked_for = chain.counts or hop.in_force.plan.active or any(isinstance(step.stage, Restore) for step in chain.up)
+    if not asked_for:
+        return Identity(hop.tenant)
+    fields = document if isinstance(document, dict) else {}
+    return identify(hop.headers, fields, hop.tenant, hop.runtime.sessions.earlier(hop.tenant), hop.spent)
+
+
 def _disguise(hop: Hop, chain: Chain, identity: Identity) -> core.Disguise:
     """The placeholders of the exchange's session, where a rule uses any.
 
@@ -123,8 +132,7 @@ class _Exchange:
     def __init__(self, hop: Hop, endpoint: Endpoint, body: _Body) -> None:
         self._hop, self._endpoint, self._wire, self._body = hop, endpoint, endpoint.wire, body
         chain = hop.in_force.snapshot.chain
-        fields = body.document if isinstance(body.document, dict) else {}
-        identity = identify(hop.headers, fields, hop.tenant, hop.runtime.sessions.earlier(hop.tenant), hop.spent)
+        identity = _identity(hop, chain, body.document)
         exchange = hop.exchange(endpoint.wire.NAME, _disguise(hop, chain, identity), identity)
         self.chain: Run = chain.open(exchange)
 
@@ -159,8 +167,9 @@ class _Exchange:
         routes, name = self._hop.in_force.routes, document.get("model")
         if not isinstance(name, str):
             return Route("", (Candidate.of(Target(routes.default, "")),))
-        self._hop.place(name)
-        return routes.route(name)
+        route = routes.route(name)
+        self._hop.placed(name, route.candidates[0].target)
+        return route
 
     async def _stop_request(self, stop: Stop) -> None:
         match stop:
