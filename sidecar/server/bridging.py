@@ -71,10 +71,7 @@ class Frames:
 
 
 def _document(data: bytes) -> Document:
-    try:
-        document = jsondoc.decode(data)
-    except jsondoc.JsonFault:
-        document = None
+    document = jsondoc.readable(data)
     if not isinstance(document, dict):
         raise UpstreamBroken("The provider's stream has a frame that is not a JSON object.")
     return document

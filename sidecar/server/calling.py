@@ -272,7 +272,7 @@ class Calling:
         if not self._must_speak or not reply.complete:
             return Facts(Phase.BODY, reply.status), None
         plain = _plain(reply, body)
-        document = _document(plain)
+        document = jsondoc.readable(plain)
         if not isinstance(document, dict):
             return Facts(Phase.BODY, reply.status, spoke=plain.lstrip().startswith(EVENT_BEGINS)), None
         if wire.is_error(document) or has_failed(document):
@@ -315,7 +315,7 @@ def _named(target: Target) -> str:
 
 
 def _error_facts(reply: Reply, body: bytes) -> Facts:
-    names, param = words_of(_document(_plain(reply, body)) if reply.complete else None)
+    names, param = words_of(jsondoc.readable(_plain(reply, body)) if reply.complete else None)
     return Facts(Phase.HEADERS, reply.status, names, param, said_error=True)
 
 
@@ -343,7 +343,7 @@ def _frames(cutter: Cutter, data: bytes, *, last: bool) -> Iterator[Frame]:
 
 def _documents(frames: Iterable[Frame]) -> Iterator[Document]:
     for frame in frames:
-        document = None if frame.data is None else _document(frame.data)
+        document = None if frame.data is None else jsondoc.readable(frame.data)
         if isinstance(document, dict):
             yield document
 
@@ -352,10 +352,3 @@ def _plain(reply: Reply, body: bytes) -> bytes:
     """Raises UpstreamBroken where it cannot be decoded."""
     undo = undoing(reply.headers, MAX_REPLY)
     return body if undo is None else undo.feed(body) + undo.finish()
-
-
-def _document(data: bytes) -> Any:
-    try:
-        return jsondoc.decode(data)
-    except jsondoc.JsonFault:
-        return None

@@ -96,7 +96,4 @@ async def _document(reply: Any) -> Any:
     if reply.status != 200 or size > MAX_LIST:
         return None
     undo, body = undoing(reply.headers, MAX_LIST), b"".join(pieces)
-    try:
-        return jsondoc.decode(body if undo is None else undo.feed(body) + undo.finish())
-    except jsondoc.JsonFault:
-        return None
+    return jsondoc.readable(body if undo is None else undo.feed(body) + undo.finish())

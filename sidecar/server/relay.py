@@ -101,10 +101,7 @@ def decoded(raw: bytes, coding: bytes, limit: int) -> bytes:
 
 def _placed(hop: Hop, plain: bytes) -> tuple[Target | None, bytes | None]:
     """Where a body's model lives, and the body under the model's name there if that is another one."""
-    try:
-        document = jsondoc.decode(plain)
-    except jsondoc.JsonFault:
-        return None, None  # the provider says what is wrong with it
+    document = jsondoc.readable(plain)  # of what is none the provider says what is wrong with it
     name = document.get("model") if isinstance(document, dict) else None
     if not isinstance(name, str):
         return None, None

@@ -18,6 +18,7 @@ from ..upstream.targets import Provider
 from ..wire import anything, jsondoc, responses
 from ..wire.bridges import Bridge
 from ..wire.coding import Decoder
+from ..wire.multipart import PEEK, looks_like_text
 from ..wire.ndjson import NDJSON
 from ..wire.stream import SSE, Document, Frame, Framing, ReplyStream, edit_reply, opaque, said_on, stopped_by, through
 from ..wire.telling import as_it_begins, told
@@ -122,8 +123,8 @@ class Down:
 
     def _remember(self, reply: Any) -> None:
         """A request that names this reply as the one before it is of the same session."""
-        if isinstance(reply, dict) and isinstance(id := reply.get("id"), str) and id:
-            hop, identity = self._hop, self._run.exchange.identity
+        hop, identity = self._hop, self._run.exchange.identity
+        if identity.session and isinstance(reply, dict) and isinstance(id := reply.get("id"), str) and id:
             hop.runtime.sessions.remember(hop.tenant, id[:MAX_NAME], identity.session)
 
     def _remember_stream(self, frames: Sequence[Frame]) -> bool:
@@ -310,7 +311,7 @@ class Down:
         while not (first or reply.complete):
             first = await self._hop.read(reply)
         begins = b"".join(undo.pieces(first)) if undo else first
-        if not is_text(begins):
+        if not looks_like_text(begins[:PEEK]):
             await pass_down(self._hop, provider, reply, first)
             return
         text = _RunningText(self._run)
@@ -391,10 +392,7 @@ _BODY = Lane(anything.BODY)
 
 def _document(plain: bytes, *, lists: bool) -> Any:
     """The JSON object in a body, or with `lists` a list as well; None where there is none."""
-    try:
-        document = jsondoc.decode(plain)
-    except jsondoc.JsonFault:
-        return None
+    document = jsondoc.readable(plain)
     return document if isinstance(document, dict) or (lists and isinstance(document, list)) else None
 
 
@@ -410,16 +408,3 @@ def _across(bridge: Bridge, document: Document | None, plain: bytes, status: int
 def is_wide(text: bytes) -> bool:
     """UTF-16 or UTF-32, which JSON readers tell by the same signs. What is said in it, no rule would see."""
     return text.startswith(_WIDE_MARKS) or 0 in text[:4]
-
-
-# How much of a body tells whether it is text.
-_PEEK: Final = 8192
-
-
-def is_text(begins: bytes) -> bool:
-    """Whether a body that begins so is a text: UTF-8 without NUL."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(begins[:_PEEK])
-    except UnicodeDecodeError:
-        return False
-    return 0 not in begins[:_PEEK]

@@ -21,6 +21,7 @@ from ..wire import anything
 from ..wire.coding import Decoder, UnknownCoding, decoder
 from ..wire.multipart import (
     MAX_FIELD,
+    PEEK,
     Closing,
     Field,
     FileBegins,
@@ -31,20 +32,20 @@ from ..wire.multipart import (
     PartBegins,
     Told,
     boundary_of,
+    looks_like_text,
 )
 from ..wire.stream import said_on, stopped_by
 from .decided import tripped
 from .door import Hop, too_large
 from .endpoints import Endpoint, FieldOf
 from .headers import Headers, framing, joined, value_of
-from .replies import Down, is_text, media_of
+from .replies import Down, media_of
 
 _FORM: Final = b"multipart/form-data"
 _URL_FORM: Final = b"application/x-www-form-urlencoded"
 _JSON: Final = frozenset((b"application/json", b"text/json"))
 _METHODS: Final = frozenset(("POST", "PUT", "PATCH"))
 # How much of a file tells whether it is text.
-PEEK: Final = 8192
 
 
 def is_upload(hop: Hop, endpoint: Endpoint) -> bool:
@@ -223,7 +224,7 @@ class TextFile:
 
     def _begin(self) -> bytes:
         data, self._begins = self._begins, b""
-        if is_text(data):
+        if looks_like_text(data[:PEEK]):
             self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         else:
             self._binary = True

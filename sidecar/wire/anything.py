@@ -92,14 +92,12 @@ def ended(document: Any, lanes: Iterable[Lane]) -> list[Lane]:
 
 
 def is_error(document: Any) -> bool:
-    return isinstance(document, dict) and bool(document.get("error"))
+    return isinstance(document, dict) and small.is_error(document)
 
 
 def error_text(document: Any) -> str:
     """What an error reply says went wrong."""
-    error = document.get("error") if isinstance(document, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else ""
+    return small.error_text(document) if isinstance(document, dict) else ""
 
 
 def usage(document: Any) -> Usage | None:

@@ -12,10 +12,10 @@ from typing import Any
 from ..core.surface import Kind, Lane, Slot, Surface
 from ..core.usage import Usage
 from ..errors import ExchangeError
-from . import asking, jsondoc, sse
+from . import asking, jsondoc, several, small, sse
 from . import usage as reported
 from .errors import openai_shape
-from .small import settings
+from .several import index_of
 from .stream import Spoken
 from .walk import content, optional, others, walk
 
@@ -273,7 +273,7 @@ def reply_texts(document: dict[str, Any]) -> list[Spoken]:
     if isinstance(choices, list):
         for position, choice in enumerate(choices):
             if isinstance(choice, dict):
-                found.extend(_choice(choice, _index(choice, position)))
+                found.extend(_choice(choice, index_of(choice, position)))
             else:
                 found.extend(_alone(walk(choices, position, OPAQUE)))
     elif choices is not None:
@@ -284,7 +284,7 @@ def reply_texts(document: dict[str, Any]) -> list[Spoken]:
     if "error" in document:
         found.extend(_alone(walk(document, "error", ERROR)))
     if document.get("usage"):
-        found.extend(_alone(settings(document, "usage", _USAGE_WORDS, UNKNOWN_REPLY)))
+        found.extend(_alone(small.settings(document, "usage", _USAGE_WORDS, UNKNOWN_REPLY)))
     return found
 
 
@@ -322,17 +322,12 @@ def plain(document: dict[str, Any]) -> tuple[Lane, Slot, str] | None:
     text = delta.get("content")
     if type(text) is not str or not text:
         return None
-    return _content_lane(_index(choice, 0)), Slot(CONTENT, delta, "content"), text
+    return _content_lane(index_of(choice, 0)), Slot(CONTENT, delta, "content"), text
 
 
 @lru_cache(maxsize=128)
 def _content_lane(choice: int) -> Lane:
     return Lane(CONTENT, choice)
-
-
-def _index(choice: dict[str, Any], position: int) -> int:
-    index = choice.get("index")
-    return index if isinstance(index, int) else position
 
 
 def _choice(choice: dict[str, Any], index: int) -> Iterator[Spoken]:
@@ -385,41 +380,16 @@ def _spoken(slot: Slot, choice: int, part: int | str = 0) -> Spoken:
     return Spoken(Lane(slot.surface, choice, part), slot)
 
 
-def _over(document: dict[str, Any]) -> list[int]:
-    """The choices whose last frame this is."""
-    choices = document.get("choices")
-    if not isinstance(choices, list):
-        return []
-    return [_index(c, at) for at, c in enumerate(choices) if isinstance(c, dict) and c.get("finish_reason")]
-
-
-def ended(document: dict[str, Any], lanes: Iterable[Lane]) -> list[Lane]:
-    """The lanes of the choices whose last frame this is."""
-    over = _over(document)
-    return [lane for lane in lanes if lane.choice in over] if over else []
-
-
-def choices_in(document: dict[str, Any]) -> list[int]:
-    choices = document.get("choices")
-    return [_index(c, at) for at, c in enumerate(choices) if isinstance(c, dict)] if isinstance(choices, list) else []
-
-
-def is_error(document: dict[str, Any]) -> bool:
-    return bool(document.get("error")) and not document.get("choices")
-
-
-def error_text(document: dict[str, Any]) -> str:
-    """What an error reply says went wrong."""
-    error = document.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else ""
+ended = several.ended
+choices_in = several.choices_in
+is_error = several.is_error
+error_text = small.error_text
 
 
 def spoil(document: dict[str, Any], lane: Lane) -> None:
     """Drops what was computed over a text that has changed: logprobs, tokens, offsets of annotations, the sound."""
-    choices = document.get("choices")
-    for position, choice in enumerate(choices if isinstance(choices, list) else ()):
-        if not isinstance(choice, dict) or _index(choice, position) != lane.choice:
+    for index, choice in several.numbered(document):
+        if index != lane.choice:
             continue
         choice.update((field, None) for field in ("logprobs", "token_ids") if choice.get(field))
         for said in (choice.get("delta"), choice.get("message")):
@@ -439,48 +409,24 @@ def event_of(document: dict[str, Any]) -> bytes | None:
     return None
 
 
-class Writer:
-    """Which choices have begun and which are open, and a frame to write others like it."""
+class Writer(several.Writer):
+    """Tool calls can be taken out of it."""
 
     def __init__(self) -> None:
-        self._template: dict[str, Any] = {}
-        self._open: set[int] = set()
-        self._seen: set[int] = set()
+        super().__init__()
         # The choices that still propose a tool call where others were taken out.
         self._calling: set[int] = set()
-
-    # Only `[DONE]` says that a chat completion's stream is over.
-    done = False
-
-    @property
-    def complete(self) -> bool:
-        return bool(self._seen) and not self._open
-
-    def begin(self, document: dict[str, Any]) -> None:
-        self._template = document
-        choices = choices_in(document)
-        self._seen.update(choices)
-        self._open.update(choices)
-
-    def end(self, document: dict[str, Any]) -> None:
-        self._open.difference_update(_over(document))
 
     def carry(self, template: dict[str, Any] | None, lane: Lane, text: str) -> dict[str, Any]:
         return _frame(template or self._template, lane.choice, _delta(lane, text), None)
 
-    def blocked(self, said: Mapping[Lane, str]) -> Sequence[dict[str, Any]]:
-        return self._closing("content_filter")
-
-    def finished(self, message: str, said: Mapping[Lane, str], *, cut: bool = False) -> Sequence[dict[str, Any]]:
-        choice = min(self._seen, default=0)
-        rest = [_frame(self._template, choice, {"content": message}, None)] if message else []
-        return [*rest, *self._closing("length" if cut else "stop")]
+    def _frame(self, choice: int, text: str, reason: str | None = None) -> dict[str, Any]:
+        return _frame(self._template, choice, {"content": text} if text else {}, reason)
 
     def drop(self, document: dict[str, Any], calls: Mapping[tuple[int, int | str], str]) -> bool:
-        given = document.get("choices")
-        choices = [choice for choice in given if isinstance(choice, dict)] if isinstance(given, list) else []
-        dropped = [self._drop(choice, _index(choice, at), calls) for at, choice in enumerate(choices)]
-        if any(dropped) and not any(map(_says_something, choices)):
+        found = several.numbered(document)
+        dropped = [self._drop(choice, index, calls) for index, choice in found]
+        if any(dropped) and not any(_says_something(choice) for _, choice in found):
             document.clear()
         return any(dropped)
 
@@ -514,10 +460,6 @@ class Writer:
         if not kept:
             del said["tool_calls"]
         return True
-
-    def _closing(self, reason: str) -> list[dict[str, Any]]:
-        choices = sorted(self._open) or ([] if self._seen else [0])
-        return [_frame(self._template, choice, {}, reason) for choice in choices]
 
 
 writer = Writer

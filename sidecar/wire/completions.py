@@ -4,14 +4,15 @@ Fields as in the OpenAI API reference, with what Azure and vLLM add to a choice.
 shape. A prompt may be given in tokens: they cannot be read, and no rule sees what they spell.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from ..core.surface import Kind, Lane, Slot, Surface
 from ..core.usage import NOT_REPORTED
-from . import asking, jsondoc, small, sse
+from . import asking, jsondoc, several, small, sse
 from .errors import openai_shape
+from .several import index_of
 from .stream import Spoken
 from .walk import optional, others, walk
 
@@ -72,7 +73,7 @@ def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
 def reply_texts(document: dict[str, Any]) -> list[Spoken]:
     """The texts of a whole reply or of one frame. What is no completion is walked."""
     choices, odd = small.entries(document, "choices", OPAQUE)
-    found = [spoken for position, choice in choices for spoken in _choice(choice, _index(choice, position))]
+    found = [spoken for position, choice in choices for spoken in _choice(choice, index_of(choice, position))]
     found.extend(small.alone(odd))
     unknown = UNKNOWN_REPLY if isinstance(document.get("choices"), list) else OPAQUE
     found.extend(small.alone(others(document, _KNOWN, _WORDS, unknown)))
@@ -87,11 +88,6 @@ def _choice(choice: dict[str, Any], index: int) -> Iterator[Spoken]:
     elif choice.get("text") is not None:
         yield from small.alone(walk(choice, "text", OPAQUE))
     yield from small.alone(others(choice, _CHOICE_KNOWN, _CHOICE_WORDS, UNKNOWN_REPLY))
-
-
-def _index(choice: dict[str, Any], position: int) -> int:
-    index = choice.get("index")
-    return index if isinstance(index, int) else position
 
 
 @lru_cache(maxsize=128)
@@ -112,35 +108,18 @@ def plain(document: dict[str, Any]) -> tuple[Lane, Slot, str] | None:
         return None
     if "error" in document or not (small.flat(document, _NESTED) and small.flat(choice, _NESTED)):
         return None
-    return _lane(_index(choice, 0)), Slot(TEXT, choice, "text"), text
+    return _lane(index_of(choice, 0)), Slot(TEXT, choice, "text"), text
 
 
-def choices_in(document: dict[str, Any]) -> list[int]:
-    choices, _ = small.entries(document, "choices", OPAQUE)
-    return [_index(choice, position) for position, choice in choices]
-
-
-def _over(document: dict[str, Any]) -> list[int]:
-    """The choices whose last frame this is."""
-    choices, _ = small.entries(document, "choices", OPAQUE)
-    return [_index(choice, position) for position, choice in choices if choice.get("finish_reason")]
-
-
-def ended(document: dict[str, Any], lanes: Iterable[Lane]) -> list[Lane]:
-    """The lanes of the choices whose last frame this is."""
-    over = _over(document)
-    return [lane for lane in lanes if lane.choice in over] if over else []
-
-
-def is_error(document: dict[str, Any]) -> bool:
-    return bool(document.get("error")) and not document.get("choices")
+choices_in = several.choices_in
+ended = several.ended
+is_error = several.is_error
 
 
 def spoil(document: dict[str, Any], lane: Lane) -> None:
     """Drops the log probabilities of a text that has changed, and with them its tokens and their offsets."""
-    choices, _ = small.entries(document, "choices", OPAQUE)
-    for position, choice in choices:
-        if _index(choice, position) == lane.choice:
+    for index, choice in several.numbered(document):
+        if index == lane.choice:
             choice.update((field, None) for field in ("logprobs", "token_ids") if choice.get(field))
 
 
@@ -153,43 +132,12 @@ def event_of(document: dict[str, Any]) -> bytes | None:
     return None
 
 
-class Writer:
-    """Which choices have begun and which are open, and a frame to write others like it."""
-
-    # Only `[DONE]` says that a completion's stream is over.
-    done = False
-
-    def __init__(self) -> None:
-        self._template: dict[str, Any] = {}
-        self._open: set[int] = set()
-        self._seen: set[int] = set()
-
-    @property
-    def complete(self) -> bool:
-        return bool(self._seen) and not self._open
-
-    def begin(self, document: dict[str, Any]) -> None:
-        self._template = document
-        choices = choices_in(document)
-        self._seen.update(choices)
-        self._open.update(choices)
-
-    def end(self, document: dict[str, Any]) -> None:
-        self._open.difference_update(_over(document))
-
+class Writer(several.Writer):
     def carry(self, template: dict[str, Any] | None, lane: Lane, text: str) -> dict[str, Any]:
         return _frame(template or self._template, lane.choice, text)
 
-    def blocked(self, said: Mapping[Lane, str]) -> Sequence[dict[str, Any]]:
-        return self._closing("content_filter")
-
-    def finished(self, message: str, said: Mapping[Lane, str], *, cut: bool = False) -> Sequence[dict[str, Any]]:
-        rest = [_frame(self._template, min(self._seen, default=0), message)] if message else []
-        return [*rest, *self._closing("length" if cut else "stop")]
-
-    def _closing(self, reason: str) -> list[dict[str, Any]]:
-        choices = sorted(self._open) or ([] if self._seen else [0])
-        return [_frame(self._template, choice, "", reason) for choice in choices]
+    def _frame(self, choice: int, text: str, reason: str | None = None) -> dict[str, Any]:
+        return _frame(self._template, choice, text, reason)
 
 
 writer = Writer

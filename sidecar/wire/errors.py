@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..errors import AllTargetsFailed, ExchangeError
-from . import jsondoc, sse
+from . import jsondoc
 
 
 def openai_error(error: ExchangeError, request_id: str | None = None) -> bytes:
@@ -12,11 +12,6 @@ def openai_error(error: ExchangeError, request_id: str | None = None) -> bytes:
     if request_id is not None:
         body["request_id"] = request_id
     return jsondoc.encode(body)
-
-
-def openai_error_event(error: ExchangeError) -> bytes:
-    """The last frame of a stream that cannot go on. The official client raises it as APIError."""
-    return sse.render(jsondoc.encode(openai_shape(error)))
 
 
 def error_headers(error: ExchangeError, body: bytes) -> list[tuple[bytes, bytes]]:

@@ -36,6 +36,14 @@ class JsonFault(SidecarError):
         super().__init__(message if position is None else f"{message} (byte {position})")
 
 
+def readable(raw: bytes) -> Any:
+    """The document in `raw`, or None where `decode` would raise."""
+    try:
+        return decode(raw)
+    except JsonFault:
+        return None
+
+
 def decode(raw: bytes) -> Any:
     """The document in `raw` (UTF-8, a BOM is skipped). Of a key that stands twice the last value counts.
 

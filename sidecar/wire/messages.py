@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ..core.surface import Kind, Lane, Slot, Surface
 from ..core.usage import Usage
 from ..errors import ExchangeError
-from . import asking, jsondoc, sse
+from . import asking, jsondoc, small, sse
 from . import usage as reported
 from .errors import anthropic_shape
 from .stream import Spoken
@@ -517,11 +517,7 @@ def is_error(document: dict[str, Any]) -> bool:
     return document.get("type") == "error" or (bool(document.get("error")) and "type" not in document)
 
 
-def error_text(document: dict[str, Any]) -> str:
-    """What an error reply says went wrong."""
-    error = document.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else ""
+error_text = small.error_text
 
 
 def spoil(document: dict[str, Any], lane: Lane) -> None:

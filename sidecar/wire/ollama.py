@@ -266,12 +266,6 @@ def ended(document: dict[str, Any], lanes: Iterable[Lane]) -> list[Lane]:
     return list(lanes) if document.get("done") is True else []
 
 
-def error_text(document: dict[str, Any]) -> str:
-    """What an error reply says went wrong."""
-    error = document.get("error")
-    return error if isinstance(error, str) else small.error_text(document)
-
-
 def spoil(document: dict[str, Any], lane: Lane) -> None:
     """Drops the log probabilities of a text that has changed, and the tokens that it would go on from."""
     for field in ("logprobs", "context"):
@@ -384,7 +378,7 @@ class Api:
     choices_in = staticmethod(small.choices_in)
     ended = staticmethod(ended)
     is_error = staticmethod(small.is_error)
-    error_text = staticmethod(error_text)
+    error_text = staticmethod(small.error_text)
     spoil = staticmethod(spoil)
     usage = staticmethod(usage)
     ask_usage = staticmethod(small.ask_usage)

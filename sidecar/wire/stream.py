@@ -621,10 +621,7 @@ def _document(frame: Frame) -> Document | None:
     """The JSON object in a frame. A key that stands twice hides a text: the frame goes on without it."""
     if frame.data is None or frame.data[:1] == b"[":
         return None
-    try:
-        document = jsondoc.decode(frame.data)
-    except jsondoc.JsonFault:
-        return None
+    document = jsondoc.readable(frame.data)
     if not isinstance(document, dict):
         return None
     if jsondoc.has_duplicate_keys(frame.data, document):

@@ -7,7 +7,15 @@ import openai
 import pytest
 
 from sidecar.errors import ExchangeError, GuardrailTripped, Overloaded, PayloadTooLarge, UpstreamBroken
-from sidecar.wire.errors import anthropic_shape, error_headers, openai_error, openai_error_event
+from sidecar.wire import chat, jsondoc, sse
+from sidecar.wire.errors import anthropic_shape, error_headers, openai_error
+
+
+def last_event(error: ExchangeError) -> bytes:
+    """How a stream of chat completions ends that cannot go on."""
+    (frame,) = chat.error_frames(error)
+    return sse.render(jsondoc.encode(frame))
+
 
 TRIPPED = GuardrailTripped("Blocked by the rule no-secrets.", param="chat.request.messages[].content")
 
@@ -57,7 +65,7 @@ def test_an_error_in_a_stream_is_raised_and_ends_it() -> None:
     broken = UpstreamBroken("The reply ended early.")
     chunk = b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[]}\n\n'
     stream = [(b"content-type", b"text/event-stream")]
-    provider = Provider(200, stream, chunk + openai_error_event(broken) + chunk)
+    provider = Provider(200, stream, chunk + last_event(broken) + chunk)
     seen: list[object] = []
     with provider.client() as client, pytest.raises(openai.APIError, match="The reply ended early") as caught:
         seen.extend(client.chat.completions.create(model="m", messages=[], stream=True))
@@ -76,7 +84,7 @@ def test_the_shape_is_the_apis_own() -> None:
         }
     }
     assert json.loads(openai_error(TRIPPED, "req-1"))["request_id"] == "req-1"
-    assert openai_error_event(TRIPPED) == b"data: " + openai_error(TRIPPED) + b"\n\n"
+    assert last_event(TRIPPED) == b"data: " + openai_error(TRIPPED) + b"\n\n"
 
 
 def test_headers() -> None:
@@ -89,7 +97,7 @@ def test_headers() -> None:
 
 
 def test_a_message_cannot_break_out_of_its_frame() -> None:
-    event = openai_error_event(UpstreamBroken("one\n\ndata: [DONE]\r\r\ud83d"))
+    event = last_event(UpstreamBroken("one\n\ndata: [DONE]\r\r\ud83d"))
     assert event.count(b"\n") == 2
     assert b"\r" not in event
     assert json.loads(event[6:])["error"]["message"].endswith("\ud83d")
