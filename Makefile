@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8080
 
-.PHONY: run test check bench bench-scan fuzz conformance leakbench lock clean
+.PHONY: run test check bench bench-scan fuzz conformance leakbench real-model lock clean
 
 run: $(VENV)/ready
 	$(BIN)/sidecar demo --port $(PORT)
@@ -36,6 +36,10 @@ conformance: $(VENV)/ready
 # A black box that looks for personal data and keys on both sides of the sidecar: every value cut at every place.
 leakbench: $(VENV)/ready
 	$(BIN)/python -m tests.leakbench
+
+# A small model that really runs, behind the sidecar: tool calls and objects for the official clients. Needs Node.js.
+real-model: $(VENV)/ready
+	$(BIN)/python -m tests.realmodel
 
 $(VENV)/ready: requirements-dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)

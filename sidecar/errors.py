@@ -20,6 +20,8 @@
         ├── Overloaded          503 overloaded, with retry-after
         ├── UpstreamUnreachable 502 upstream_unreachable
         ├── UpstreamBroken      502 upstream_broken: the reply ended early or cannot be read
+        ├── ProviderRefused     the provider's status, upstream_error: its error, where our stream had begun before it
+        ├── StructuredOutputInvalid 502 structured_output_invalid: no reply had the form that was asked for
         ├── UpstreamTimeout     504 upstream_timeout; knows the phase
         └── AllTargetsFailed    502 all_targets_failed, or the status of the last provider that answered
 
@@ -162,6 +164,33 @@ class UpstreamUnreachable(ExchangeError):
 
 class UpstreamBroken(ExchangeError):
     status, code, type = 502, "upstream_broken", "server_error"
+
+
+class ProviderRefused(ExchangeError):
+    """The message is the provider's own."""
+
+    status, code, type = 502, "upstream_error", "server_error"
+
+    def __init__(self, message: str, status: int) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class StructuredOutputInvalid(ExchangeError):
+    """`param` is a JSON pointer into the reply, `attempts` how often the model was asked.
+
+    `last_error` is that pointer and what was wrong there; `output` is what the model said last, after guardrails and
+    bounded.
+    """
+
+    status, code, type = 502, "structured_output_invalid", "server_error"
+    final = True
+
+    def __init__(
+        self, message: str, *, param: str | None, attempts: int, last_error: Mapping[str, str], output: str
+    ) -> None:
+        super().__init__(message, param=param)
+        self.attempts, self.last_error, self.output = attempts, last_error, output
 
 
 class UpstreamTimeout(ExchangeError):

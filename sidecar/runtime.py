@@ -16,8 +16,10 @@ from .errors import Fault, PolicyError, StoreUnavailable
 from .policy.load import load
 from .policy.snapshot import Snapshot
 from .stores.accounts import Accounts
+from .stores.approvals import Desk, open_approvals
 from .stores.ledger import open_ledger
 from .stores.news import Bulletin, News, shares
+from .stores.runs import Runs
 from .stores.sessions import Sessions
 from .telemetry.logline import LogLine
 from .upstream.breaker import Health, Place, Told
@@ -68,12 +70,16 @@ class Runtime:
     log: LogLine | None = None
     accounts: Accounts | None = None
     """What budgets are reserved from; None while no policy has any."""
+    approvals: Desk | None = None
+    """Where calls wait for an admin; None while no policy has any that do."""
+    runs: Runs = field(default_factory=Runs)
     sessions: Sessions = field(default_factory=lambda: Sessions(time.monotonic))
     _now: InForce | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _wish: asyncio.Event = field(default_factory=asyncio.Event)
     _poller: asyncio.Task[None] | None = None
     _store: str = ""
+    _desk_store: str = ""
     _keeper: asyncio.Task[None] | None = None
     _news_from: str = ""
     _bulletin: Bulletin | None = None
@@ -113,6 +119,8 @@ class Runtime:
             await self._hush(self._bulletin, self._listener)
         if self.accounts is not None:
             await self._put_away(self.accounts, self._keeper)
+        if self.approvals is not None:
+            await self._clear(self.approvals)
         if self.log is not None:
             self.log.close()
         _stderr().flush()
@@ -143,6 +151,7 @@ class Runtime:
     def _take_up(self, snapshot: Snapshot) -> None:
         before = self._now
         self._open_accounts(snapshot)
+        self._open_desk(snapshot)
         self._share_news(snapshot)
         log = self._log_for(snapshot)
         routes = Routes(snapshot.providers, snapshot.models, snapshot.candidates)
@@ -221,6 +230,24 @@ class Runtime:
             keeper.cancel()
             await asyncio.wait([keeper])
         await accounts.close()
+
+    def _open_desk(self, snapshot: Snapshot) -> None:
+        """The store that the policy names. What waits in another is decided there. Raises StoreUnavailable."""
+        url, tools = snapshot.policy.store, snapshot.policy.tools
+        if tools is None or not tools.asks_admins or (self.approvals is not None and url == self._desk_store):
+            return
+        desk = Desk(open_approvals(url, time.time), self.tell)
+        if self.approvals is not None:
+            self._finish_later(self._clear(self.approvals))
+        self.approvals, self._desk_store = desk, url
+
+    async def _clear(self, desk: Desk) -> None:
+        """Closes a desk when nobody waits at it any more, or after as long as exchanges may drain."""
+        for _ in range(int(self.now.snapshot.server.drain * 10)):
+            if not desk.waiting:
+                break
+            await asyncio.sleep(0.1)
+        await desk.store.close()
 
     def _log_for(self, snapshot: Snapshot) -> LogLine | None:
         destination = snapshot.telemetry.log

@@ -20,7 +20,12 @@ from sidecar.runtime import Runtime
 from sidecar.server import admin, endpoints, protocol, replies, tunnel
 from sidecar.stages.budgets import HELD_TOOL_CALLS, MOST_HELD, BudgetConfig, TokensConfig, held, lines
 from sidecar.stages.guardrails import GuardrailConfig
-from sidecar.stores import accounts
+from sidecar.stages.tools import RuleConfig, ToolsConfig
+from sidecar.stages.tools.confirm import SHOWN_ARGUMENTS
+from sidecar.stages.tools.pins import MAX_TOOLS
+from sidecar.stages.tools.rules import MAX_ARGUMENTS
+from sidecar.stores import accounts, approvals, runs
+from sidecar.stores.approvals import Pending
 from sidecar.stores.ledger import RETENTION, Row
 from sidecar.telemetry import logline
 from sidecar.telemetry.record import Record
@@ -42,7 +47,8 @@ def page(name: str) -> str:
 
 HOW, OPERATING, GUARDRAILS, REFERENCE = map(page, ("how-it-works.md", "operating.md", "guardrails.md", "policy.md"))
 ENDPOINTS, BUDGETS = page("endpoints.md"), page("budgets.md")
-BY_HAND = "\n".join((README, HOW, OPERATING, GUARDRAILS, ENDPOINTS, BUDGETS, page("resilience.md")))
+TOOLS, REST = page("tool-rules.md"), map(page, ("resilience.md", "tool-calls.md", "structured-output.md"))
+BY_HAND = "\n".join((README, HOW, OPERATING, GUARDRAILS, ENDPOINTS, BUDGETS, TOOLS, *REST))
 
 
 def cells(text: str) -> set[str]:
@@ -128,7 +134,7 @@ def test_every_stop_reason_of_a_budget() -> None:
 
 def test_every_path_of_the_admin() -> None:
     paths = {f"{method} {route.path}" for route in admin.routes(Runtime(None, None)) for method in route.methods or ()}
-    assert {path for path in paths if not path.startswith("HEAD")} <= cells(BUDGETS + page("resilience.md"))
+    assert {path for path in paths if not path.startswith("HEAD")} <= cells(BUDGETS + page("resilience.md") + TOOLS)
     assert in_sources(r'_record\("(\w+)"') <= cells(HOW)
 
 
@@ -136,6 +142,32 @@ def test_what_is_shown_of_a_balance() -> None:
     row = Row("b/t/run/r", "calls", 60, 0, 60, 1, 1, 0, 5)
     shown = admin.described(admin.named_of(row.account, Policy(version=1)), row)
     assert [name for name in shown if f"`{name}`" not in BUDGETS] == []
+
+
+def test_every_field_of_tools() -> None:
+    assert [
+        ".".join(path) for path, _ in leaves(ToolsConfig) if f"{path[-1]}" not in TOOLS + page("tool-calls.md")
+    ] == []
+    assert RuleConfig.model_fields.keys() - {"name", "decision", "reason"} <= cells(TOOLS)
+
+
+@pytest.mark.parametrize("field", ["on_deny", "on_invalid", "pin"])
+def test_every_word_that_tools_take(field: str) -> None:
+    info = ToolsConfig.model_fields[field]
+    assert [word for word in _words(info.annotation) if word not in cells(TOOLS)] == []
+
+
+def test_what_is_shown_of_a_call_that_waits() -> None:
+    shown = admin.shown_pending(Pending("i", "r", "t", "{}", "acme", "", "", 0.0, 1.0))
+    assert [name for name in shown if f"`{name}`" not in TOOLS] == []
+
+
+def test_numbers_of_tools_are_those_of_the_code() -> None:
+    assert f"at most {SHOWN_ARGUMENTS:,} characters" in TOOLS
+    assert f"At most {approvals.MAX_PENDING:,} calls wait" in TOOLS
+    assert f"{runs.MAX_RUNS:,} runs with their last {runs.MAX_RECENT} calls" in TOOLS
+    assert f"{runs.MAX_SESSIONS:,} sessions, {MAX_TOOLS:,} tools in each" in TOOLS
+    assert f"more than {MAX_ARGUMENTS >> 20} million characters" in TOOLS
 
 
 def test_numbers_of_budgets_are_those_of_the_code() -> None:

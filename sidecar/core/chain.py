@@ -1,11 +1,12 @@
 """Runs a call through its stages: down for the request, up for the reply. The one place that obeys decisions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .decision import Block, Decision, Finish, Mode, Pass, Refuse, Replace, Stop
+from .decision import Answer, Block, Decision, Finish, Mode, Pass, Refuse, Replace, Stop
 from .events import Event, Found, Stopped, Text
 from .exchange import Exchange, Request
+from .port import Port
 from .stage import Stage, Visit
 from .surface import Finding
 
@@ -18,6 +19,8 @@ class Step:
     mode: Mode
     order: int
     counts: bool = False
+    asks: bool = False
+    """Whether the stage may make calls of its own, through the port that it is given with a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Chain:
     up: tuple[Step, ...]
     counts: bool = False
     """Whether a stage wants to know what the provider says was used."""
+    asks: bool = False
+    """Whether a stage may make calls of its own."""
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> "Chain":
@@ -46,10 +51,20 @@ class Chain:
             down=tuple(sorted(live, key=lambda step: -step.order)),
             up=tuple(sorted(live, key=lambda step: step.order)),
             counts=any(step.counts for step in live),
+            asks=any(step.asks for step in live),
         )
 
-    def open(self, exchange: Exchange) -> "Run":
-        return Run(self, exchange)
+    def inside(self, step: Step) -> "Chain":
+        """The part of the chain that stands inside a step."""
+        return Chain.of(self.down[self.down.index(step) + 1 :])
+
+    def open(self, exchange: Exchange, asking: "Asking | None" = None) -> "Run":
+        """`asking` makes the port of a step that asks; without it none does."""
+        return Run(self, exchange, asking)
+
+
+Asking = Callable[[Chain, Exchange, "Run"], Port]
+"""Makes a port from the chain inside a step, and the run that it is part of."""
 
 
 def _said(decision: Decision) -> str:
@@ -64,6 +79,8 @@ def _said(decision: Decision) -> str:
             return "finish"
         case Refuse():
             return "refuse"
+        case Answer(action=action):
+            return action
 
 
 @dataclass(slots=True)
@@ -72,8 +89,11 @@ class Run:
 
     chain: Chain
     exchange: Exchange
+    asking: Asking | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     stopped: Stop | None = None
+    answered: Answer | None = None
+    """The reply that a stage has asked for; stages inside it are not reached."""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     """What stages have to tell the client with the reply."""
     _visits: dict[int, Visit] = field(default_factory=dict)
@@ -82,10 +102,14 @@ class Run:
     async def request(self, request: Request) -> Stop | None:
         """Sends the request down. A stop means that no stage further in, and no provider, sees it.
 
+        The same holds where `answered` is set afterwards: then that reply is to be fed to the stages that were reached.
+
         Raises the error of a stage that refuses it.
         """
         for step in self.chain.down:
             visit = self._visits[id(step)] = step.stage.open(self.exchange)
+            if step.asks:
+                request.port = self._port(step)
             decision = await visit.request(request)
             self._note(step, decision)
             if step.mode is not Mode.ENFORCE:
@@ -102,7 +126,16 @@ class Run:
                 case Block() | Finish():
                     self.stopped = decision
                     return decision
+                case Answer(headers=headers):
+                    self.answered, self.headers = decision, self.headers + headers
+                    return None
         return None
+
+    def _port(self, step: Step) -> Port | None:
+        """Who only watches asks for nothing."""
+        if self.asking is None or step.mode is not Mode.ENFORCE:
+            return None
+        return self.asking(self.chain.inside(step), self.exchange, self)
 
     def send(self, event: Event) -> Sequence[Event]:
         """One event of a request that arrives in pieces, after `request`: through every stage, outer to inner."""
@@ -173,5 +206,5 @@ class Run:
         return kept if step.mode is Mode.ENFORCE else given
 
     def _note(self, step: Step, decision: Decision) -> None:
-        if decision.findings or not isinstance(decision, Pass):
+        if decision.findings or not isinstance(decision, Pass | Answer):
             self.verdicts.append(Verdict(step.stage.name, step.mode, _said(decision), decision.findings))

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from ..errors import ExchangeError
+from .port import Heard
 from .surface import Finding, Slot, Surface
 
 
@@ -71,6 +73,20 @@ class Refuse:
     findings: tuple[Finding, ...] = ()
 
 
-Decision = Pass | Replace | Block | Finish | Refuse
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hand this reply down: a stage has asked for it through its port. Stages inside have seen all of it already.
+
+    `document` stands in its place where the stage has changed it. `headers` are for the client.
+    """
+
+    heard: Heard
+    document: dict[str, Any] | None = None
+    findings: tuple[Finding, ...] = ()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    action: str = "flag"
+
+
+Decision = Pass | Replace | Block | Finish | Refuse | Answer
 Stop = Block | Finish
 PASS = Pass()

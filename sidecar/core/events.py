@@ -51,6 +51,24 @@ class Dropped(NamedTuple):
     notice: str
 
 
+class Waits(NamedTuple):
+    """A tool call is not decided yet: `lane` is its name's. Nothing of the reply leaves from here on until it is."""
+
+    lane: Lane
+
+
+class Made(NamedTuple):
+    """A tool call is complete: nothing more of it will come. `lane` is its name's."""
+
+    lane: Lane
+
+
+class Goes(NamedTuple):
+    """A tool call that waited goes on to the client. One that does not is dropped, or the reply is stopped."""
+
+    lane: Lane
+
+
 class Found(NamedTuple):
     """A rule found something in what has been said so far, and does this about it: redact or flag."""
 
@@ -64,4 +82,4 @@ class Stopped(NamedTuple):
     decision: Stop
 
 
-Event = Text | End | Began | Used | Wasted | Dropped | Found | Stopped
+Event = Text | End | Began | Used | Wasted | Dropped | Waits | Made | Goes | Found | Stopped

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .identity import NOBODY, Identity
+from .port import Port
 from .surface import Slot
 
 
@@ -48,6 +49,10 @@ class Exchange:
     identity: Identity = NOBODY
     accounts: object | None = None
     """What budgets are reserved from."""
+    approvals: object | None = None
+    """Where calls wait for an admin."""
+    runs: object | None = None
+    """What is remembered of runs and sessions for rules about tools."""
     now: Callable[[], float] = lambda: 0.0
     """Seconds since the epoch."""
 
@@ -63,3 +68,11 @@ class Request:
     target: str = ""
     """The first target of that name, `provider/model`."""
     changed: bool = field(default=False)
+    reread: Callable[[Any], list[Slot]] = lambda document: []
+    """How the texts of such a document are found."""
+    port: Port | None = None
+    """For a stage that asks, in enforce: how it makes calls of its own. They stand in the place of the call."""
+
+    def rewritten(self) -> None:
+        """The document has been changed as a whole: what stages further in look at is what stands in it now."""
+        self.changed, self.slots = True, self.reread(self.document)

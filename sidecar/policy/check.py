@@ -13,8 +13,11 @@ from ..core.usage import Usage
 from ..errors import Fault, PolicyError
 from ..stages.budgets import NO_TOOLS, BudgetConfig, Line, Spending, lines, shown
 from ..stages.guardrails import GuardrailConfig
+from ..stages.structured import SchemaConfig, StructuredConfig
+from ..stages.tools import RuleConfig, ToolsConfig, name_of
+from ..upstream.resilience import TargetConfig
 from ..upstream.routing import Candidate
-from ..upstream.targets import Target
+from ..upstream.targets import ProviderConfig, Target
 from .coverage import table
 from .load import load_files, sources
 from .schema import Policy
@@ -113,9 +116,9 @@ def summary(snapshot: Snapshot, *, coverage: bool = False) -> Iterator[str]:
     yield f"digest     {snapshot.digest}"
     for name, provider in policy.providers.items():
         key = _keys(len(provider.keys))
-        yield f"provider   {name}: {provider.base_url}, with {key}"
+        yield f"provider   {name}: {provider.base_url}, with {key}{_in_words(provider)}"
     for name, targets in policy.models.items():
-        yield f"model      {name}: {', '.join(map(str, targets))}"
+        yield f"model      {name}: {', '.join(f'{target}{_in_words(target)}' for target in targets)}"
     yield from _attempts(snapshot)
     for rule in policy.guardrails:
         yield f"rule       {rule.name}: {rule.action}, {rule.mode}; {_looks_for(rule)}; {_watches(rule)}"
@@ -124,6 +127,10 @@ def summary(snapshot: Snapshot, *, coverage: bool = False) -> Iterator[str]:
         yield f"tenant     {tenant.name}: {_count(len(tenant.keys), 'key')}"
     for budget in policy.budgets:
         yield f"budget     {budget.name}: {_budgeted(budget)}"
+    if policy.tools is not None:
+        yield from (f"tools      {line}" for line in _tool_rules(policy.tools))
+    if policy.structured_output is not None:
+        yield f"form       {_formed(policy.structured_output)}"
     if policy.budgets:
         yield f"store      {store_kind(policy.store)}"
     yield from (f"note       {note}" for note in notes(snapshot))
@@ -131,6 +138,16 @@ def summary(snapshot: Snapshot, *, coverage: bool = False) -> Iterator[str]:
 
 def _keys(count: int) -> str:
     return ("the caller's key", "its own key")[count] if count < 2 else f"{count} keys of its own"
+
+
+def _in_words(one: ProviderConfig | TargetConfig) -> str:
+    """What a model is told as text, where its server does not take it as a field."""
+    said = []
+    if one.tools not in (None, "native"):
+        said.append(f"tools as text ({one.tools})")
+    if one.response_format not in (None, "json_schema"):
+        said.append("forms of replies as text" if one.response_format == "none" else "of forms of replies only JSON")
+    return f" [{'; '.join(said)}]" if said else ""
 
 
 def _attempts(snapshot: Snapshot) -> Iterator[str]:
@@ -142,6 +159,39 @@ def _attempts(snapshot: Snapshot) -> Iterator[str]:
     most = max((direct, *bounds.values()))
     yield f"attempts   at most {most} for one call"
     yield from (f"attempts   at most {bound} for {name}" for name, bound in bounds.items() if bound < most)
+
+
+def _tool_rules(config: ToolsConfig) -> Iterator[str]:
+    """Each rule about calls, and what holds for all."""
+    for at, rule in enumerate(config.rules):
+        yield f"{name_of(rule, at)}: {_ruled(rule)}"
+    invalid = f"invalid calls: {config.on_invalid}"
+    yield "; ".join((f"others: {config.default}", f"denied calls: {config.on_deny}", invalid, config.mode))
+
+
+def _ruled(rule: RuleConfig) -> str:
+    row = rule.more_than_in_a_row
+    parts = (
+        f"{rule.decision} {', '.join(rule.tool or ['every tool'])}",
+        f"with {_count(len(rule.arguments), 'condition')} on arguments" if rule.arguments else "",
+        f"after {', '.join(rule.after)}" if rule.after else "",
+        f"when called more than {row} times in a row" if row is not None else "",
+        f"of {', '.join(rule.tenants)}" if rule.tenants else "",
+        f"for agents {', '.join(rule.agents)}" if rule.agents else "",
+    )
+    return " ".join(filter(None, parts))
+
+
+def _formed(config: StructuredConfig) -> str:
+    """What becomes of replies with a form, and whose own forms there are."""
+    calls = config.max_repair_attempts + 1
+    own = [f"{own.name} for {_whose(own)}" for own in config.schemas]
+    return "; ".join((f"at most {_count(calls, 'call')} for a reply", f"streams {config.stream}", *own, config.mode))
+
+
+def _whose(own: SchemaConfig) -> str:
+    kinds = (("agents", own.agents), ("models", own.models))
+    return " and ".join(f"{kind} {', '.join(names)}" for kind, names in kinds if names) or "all"
 
 
 def _budgeted(budget: BudgetConfig) -> str:
@@ -196,6 +246,8 @@ def notes(snapshot: Snapshot) -> Iterator[str]:
     if policy.telemetry.log == "off":
         yield "telemetry.log is off: no log line is written"
     yield from _budget_notes(policy)
+    if policy.tools is not None and policy.tools.mode != "off":
+        yield from _tool_notes(policy, policy.tools)
 
 
 def _budget_notes(policy: Policy) -> Iterator[str]:
@@ -212,6 +264,17 @@ def _budget_notes(policy: Policy) -> Iterator[str]:
         yield "server.auth is not required: callers without a tenant's key choose the key that is counted"
     if live and policy.inspect.websocket == "pass":
         yield "WebSocket connections pass and are counted by no budget"
+
+
+def _tool_notes(policy: Policy, tools: ToolsConfig) -> Iterator[str]:
+    if tools.asks_admins and store_kind(policy.store) == "memory":
+        yield "store is memory: a call that waits can be approved only at the worker that holds it"
+    if tools.stream == "pass" and tools.mode == "enforce":
+        yield "tools.stream is pass: in streams no model is asked again, and what has to be confirmed is denied"
+    if any(rule.after or rule.more_than_in_a_row is not None for rule in tools.rules):
+        yield "what a run has called is told from its requests, and from what this process remembers of it"
+    if any(rule.agents for rule in tools.rules):
+        yield "agents are told from what callers set (x-sidecar-agent), not from their keys"
 
 
 def _is_cut(line: Line) -> bool:

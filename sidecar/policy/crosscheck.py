@@ -7,17 +7,20 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
+from typing import get_args
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from ..errors import Fault, PatternError
 from ..stages.guardrails import pattern_bytes
+from ..upstream.targets import Tools
 from .faults import nearest, quoted
-from .nodes import Items, Node, Path, Scalar, Table, at, dotted, plain, scalars
+from .nodes import Items, Node, Path, Place, Scalar, Table, at, dotted, plain, scalars
 from .reader import fault_at
 from .references import is_verbatim
 from .schema import LimitsConfig, key_hash
+from .schemafiles import unusable_schemas
 
 ANY = "*"
 
@@ -51,12 +54,36 @@ def unknown_providers(root: Node) -> Iterator[Fault]:
 
 
 def same_names(root: Node) -> Iterator[Fault]:
-    for section in ("guardrails", "tenants", "budgets"):
+    for section in (("guardrails",), ("tenants",), ("budgets",), ("structured_output", "schemas")):
         first: dict[str, Scalar] = {}
-        for path, node in texts(root, (section, ANY, "name")):
+        for path, node in texts(root, (*section, ANY, "name")):
             before = first.setdefault(node.text, node)
             if before is not node:
                 yield _fault(node, path, f"{quoted(node.text)} is already the name at {before.place}", "Rename one.")
+
+
+def same_rules(root: Node) -> Iterator[Fault]:
+    """Rules about tools without a name are called by their place."""
+    rules = at(root, ("tools", "rules"))
+    first: dict[str, Place] = {}
+    for index, rule in enumerate(rules.nodes if isinstance(rules, Items) else ()):
+        path: Path = ("tools", "rules", index, "name")
+        named = at(root, path)
+        node = named if isinstance(named, Scalar) else Scalar(rule.place, None, f"rule-{index + 1}")
+        before = first.setdefault(node.text, node.place)
+        if before is not node.place:
+            yield _fault(node, path, f"{quoted(node.text)} is already the name at {before}", "Rename one.")
+
+
+def nobody_to_approve(root: Node) -> Iterator[Fault]:
+    """A call that waits for an admin waits in vain."""
+    keys = at(root, ("server", "admin_keys"))
+    if isinstance(keys, Items) and keys.nodes:
+        return
+    for path, node in texts(root, ("tools", "rules", ANY, "decision")):
+        if node.text == "confirm":
+            message = "nobody could approve the call: server.admin_keys is absent"
+            yield _fault(node, path, message, 'Add `server: {admin_keys: ["sha256:…"]}`, or write `decision: deny`.')
 
 
 def shared_keys(root: Node) -> Iterator[Fault]:
@@ -123,6 +150,21 @@ def money_without_prices(root: Node) -> Iterator[Fault]:
 _PRICES = 'Add `prices: {models: {gpt-5: {prompt: "1.25", completion: "10"}}}` with the models that are used.'
 
 
+def tools_without_chat(root: Node) -> Iterator[Fault]:
+    """Tools are told as text in chat completions alone: the provider's own Responses or Messages know nothing of it."""
+    for path, node in texts(root, ("providers", ANY, "tools")):
+        for api in _OWN_APIS if node.text in _AS_TEXT else ():
+            served = at(root, (*path[:-1], api))
+            if isinstance(served, Scalar) and served.value == "native":
+                message = f"the provider's own endpoint is asked for, and `tools: {node.text}` is told in chat alone"
+                hint = f"Leave out `{api}`, or write `tools: native`."
+                yield _fault(served, (*path[:-1], api), message, hint)
+
+
+_OWN_APIS = ("responses", "messages")
+_AS_TEXT = frozenset(get_args(Tools)) - {"native"}
+
+
 def unknown_tenants(root: Node) -> Iterator[Fault]:
     known = {node.text for _, node in texts(root, ("tenants", ANY, "name"))} | {"default"}
     for path, node in texts(root, ("budgets", ANY, "tenants", ANY)):
@@ -156,7 +198,7 @@ _OR_SCAN = {"unknown": " or `scan`"}
 def large_patterns(root: Node) -> Iterator[Fault]:
     """Patterns of the policy's own that are too large, alone or together. What does not compile, the model says."""
     limits, together = _limits(root), 0
-    for path, node in texts(root, (*_OWN, "patterns", ANY, "regex")):
+    for path, node in chain(texts(root, (*_OWN, "patterns", ANY, "regex")), texts(root, _OF_TOOLS)):
         engine = at(root, (*path[:-1], "engine"))
         try:
             size = pattern_bytes(node.text, engine.text if isinstance(engine, Scalar) else "re2")
@@ -174,13 +216,15 @@ def large_patterns(root: Node) -> Iterator[Fault]:
 def many_patterns(root: Node) -> Iterator[Fault]:
     """The first pattern or word of the policy's own that is one too many."""
     most = _limits(root).max_patterns
-    own = chain(texts(root, (*_OWN, "patterns", ANY, "regex")), texts(root, (*_OWN, "words", ANY, "list", ANY)))
+    words = texts(root, (*_OWN, "words", ANY, "list", ANY))
+    own = chain(texts(root, (*_OWN, "patterns", ANY, "regex")), words, texts(root, _OF_TOOLS))
     for path, node in islice(own, most, most + 1):
         message = f"one more than the {most} patterns and words of your own that there may be"
         yield _fault(node, path, message, "Leave some out, or raise limits.max_patterns.")
 
 
 _OWN: Path = ("guardrails", ANY)
+_OF_TOOLS: Path = ("tools", "rules", ANY, "arguments", ANY, "pattern")
 
 
 def _limits(root: Node) -> LimitsConfig:
@@ -220,11 +264,15 @@ CHECKS: tuple[tuple[Check, bool], ...] = (
     (nobody_to_let_in, True),
     (hash_without_key, True),
     (money_without_prices, True),
+    (tools_without_chat, True),
     (unknown_tenants, True),
     (blind_rules, True),
     (large_patterns, True),
     (many_patterns, True),
+    (nobody_to_approve, True),
+    (unusable_schemas, False),
     (same_names, False),
+    (same_rules, False),
     (shared_keys, False),
     (open_urls, False),
     (control_characters, False),

@@ -16,6 +16,7 @@ from .overrides import overridden
 from .reader import Document, fault_at, read
 from .references import expand
 from .schema import VERSION, Policy
+from .schemafiles import filled
 from .snapshot import Snapshot, compiled
 
 DEFAULT_PROVIDER = "default"
@@ -73,7 +74,7 @@ def parse(files: list[tuple[str, bytes]], environ: Mapping[str, str], upstream: 
         raise PolicyError(sorted(faults, key=_position))
     complete = all(document.complete for document in documents)
     root = overridden(_sent_to(read_root, upstream), Policy, environ, faults)
-    root = expand(root, Policy, environ, faults)
+    root = filled(expand(root, Policy, environ, faults), faults)
     policy = _validated(root, complete, faults)
     faults += cross_faults(root, complete)
     if policy is None or faults:

@@ -18,6 +18,13 @@ _ITEM = 0
 VERBATIM: tuple[Path, ...] = (
     ("guardrails", _ITEM, "patterns", _ITEM, "regex"),
     ("guardrails", _ITEM, "words", _ITEM, "list", _ITEM),
+    ("tools", "rules", _ITEM, "arguments", _ITEM, "pattern"),
+    ("tools", "rules", _ITEM, "arguments", _ITEM, "path"),
+)
+# Paths below which everything is data, nulls included: schemas.
+DATA: tuple[Path, ...] = (
+    ("structured_output", "schemas", _ITEM, "schema"),
+    ("tools", "rules", _ITEM, "arguments", _ITEM, "schema"),
 )
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _DOLLAR = re.compile(rf"\$\$\{{|\$\{{({_NAME})(?::-([^}}]*))?\}}|\$\{{")
@@ -26,16 +33,27 @@ _LITERAL = "$${"
 
 
 def is_verbatim(path: Path) -> bool:
-    return tuple(_ITEM if isinstance(key, int) else key for key in path) in VERBATIM
+    return _numbered(path) in VERBATIM
+
+
+def is_data(path: Path) -> bool:
+    """Whether a path leads to a schema."""
+    return _numbered(path) in DATA
+
+
+def _numbered(path: Path) -> Path:
+    return tuple(_ITEM if isinstance(key, int) else key for key in path)
 
 
 def expand(node: Node, shape: Shape, environ: Mapping[str, str], faults: list[Fault], path: Path = ()) -> Node:
     """The tree with its references read and without nulls. What is wrong with them is added to `faults`.
 
     A reference takes the type of its field, which `shape` tells: a limit is a number, a key of digits is text.
-    What the environment put over a value is not read again.
+    What the environment put over a value is not read again. Schemas are taken as they are written.
     """
     match node:
+        case Table() | Items() if is_data(path):
+            return node
         case Scalar():
             return _scalar(node, shape, environ, faults, path)
         case Table():

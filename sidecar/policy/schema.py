@@ -12,6 +12,8 @@ from ..stages.budgets import BudgetConfig
 from ..stages.guardrails import GuardrailConfig
 from ..stages.prices import PricesConfig
 from ..stages.scrub import ScrubConfig
+from ..stages.structured import StructuredConfig
+from ..stages.tools import ToolsConfig
 from ..text.engine import MAX_BUILT_IN_BYTES, MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_PATTERNS_BYTES
 from ..upstream.resilience import ResilienceConfig, Targets
 from ..upstream.targets import ProviderConfig
@@ -93,6 +95,10 @@ class ServerConfig(Strict):
     )
     max_concurrent: Annotated[int, Field(gt=0)] = Field(
         default=1000, description="Exchanges at once. Beyond it: 503 with `retry-after`."
+    )
+    keep_alive: Duration = Field(
+        default=15.0,
+        description="How often a client that waits for a stream gets a comment while its reply is held whole.",
     )
     drain: Duration = Field(default=30.0, description="How long running exchanges may go on after SIGTERM.")
     admin_keys: tuple[KeyHash, ...] = Field(
@@ -292,11 +298,56 @@ class Policy(Strict):
             ]
         ],
     )
+    tools: ToolsConfig | None = Field(
+        default=None,
+        description="Which tool calls a model may make, by name, arguments and what the run has called before, and "
+        "what becomes of tools' results. Absent: every call and every result goes through.",
+        examples=[
+            {
+                "rules": [
+                    {"tool": "shell*", "decision": "deny", "reason": "there is no shell here"},
+                    {
+                        "tool": "http_get",
+                        "arguments": [{"path": "$.url", "pattern": "^http://"}],
+                        "decision": "deny",
+                        "reason": "use https",
+                    },
+                    {"tool": "send_*", "after": "vault_*", "decision": "deny"},
+                    {"tool": "web_search", "more_than_in_a_row": 3, "decision": "deny"},
+                ],
+                "on_invalid": "repair",
+                "pin": "flag",
+                "results": {"frame": True, "max_chars": 20000},
+            }
+        ],
+    )
+    structured_output: StructuredConfig | None = Field(
+        default=None,
+        description="What happens to replies for which a form is asked: `response_format` and its like, or a schema "
+        "of the policy. Absent: they go through as they are.",
+        examples=[
+            {
+                "max_repair_attempts": 1,
+                "schemas": [
+                    {
+                        "name": "ticket",
+                        "agents": ["support-*"],
+                        "schema": {
+                            "type": "object",
+                            "properties": {"title": {"type": "string"}, "urgent": {"type": "boolean"}},
+                            "required": ["title", "urgent"],
+                            "additionalProperties": False,
+                        },
+                    }
+                ],
+            }
+        ],
+    )
     store: StoreUrl = Field(
         default="memory:",
         repr=False,
-        description="Where budgets are kept: `memory:` of each worker alone, `sqlite:///FILE` for the workers of one "
-        "machine, or `redis://HOST:PORT/DB` for several.",
+        description="Where budgets are kept, and calls that wait for an admin: `memory:` of each worker alone, "
+        "`sqlite:///FILE` for the workers of one machine, or `redis://HOST:PORT/DB` for several.",
         examples=["sqlite:///state.db"],
     )
     inspect: InspectConfig = Field(

@@ -88,7 +88,15 @@ def _acts(policy: Policy) -> bool:
 
 def _steps(policy: Policy) -> tuple[Step, ...]:
     sees_unknown = policy.unknown != "pass"
-    return build(policy.guardrails, policy.scrub, policy.budgets, policy.prices, sees_unknown=sees_unknown)
+    return build(
+        policy.guardrails,
+        policy.scrub,
+        policy.budgets,
+        policy.prices,
+        tools=policy.tools,
+        structured=policy.structured_output,
+        sees_unknown=sees_unknown,
+    )
 
 
 def _denials(inspect: InspectConfig) -> tuple[str | None, ...]:
@@ -96,7 +104,12 @@ def _denials(inspect: InspectConfig) -> tuple[str | None, ...]:
 
 
 def _bridges(policy: Policy) -> bool:
-    return any("chat" in (provider.responses, provider.messages) for provider in policy.providers.values())
+    """Whether anything may be told to a provider in another way than the client said it."""
+    providers = policy.providers.values()
+    spoken: list[tuple[str | None, str | None]] = [(one.tools, one.response_format) for one in providers]
+    spoken += [(one.tools, one.response_format) for listed in policy.models.values() for one in listed]
+    words = any(tools not in (None, "native") or form not in (None, "json_schema") for tools, form in spoken)
+    return words or any("chat" in (provider.responses, provider.messages) for provider in providers)
 
 
 def digest(policy: Policy) -> str:

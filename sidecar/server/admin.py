@@ -1,9 +1,10 @@
-"""Budgets and targets from outside: who may see them, set budgets back and top them up, and what is said of that.
+"""Budgets, targets and calls that wait for an admin, from outside: who may see and change them, and what is said of it.
 
 Paths of our own, never forwarded. Without `server.admin_keys` there is nothing here: 404.
 """
 
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from ..runtime import Runtime
 from ..stages.budgets import segment, shown
 from ..stages.prices import money
 from ..stores.accounts import Accounts
+from ..stores.approvals import Decided, Pending
 from ..stores.ledger import MAX_AMOUNT, SLOT, Row
 from ..upstream.breaker import Shown, State
 from ..wire.errors import error_headers, openai_error
@@ -37,6 +39,8 @@ PREFIX: Final = "/sidecar/"
 # As many balances are read at once; a filter by budget shows the rest.
 MAX_ROWS: Final = 1000
 MAX_BODY: Final = 65_536
+# The longest reason that an admin can give a model.
+MAX_REASON: Final = 1_000
 # How much of a key's hash the audit record tells.
 HASH_DIGITS: Final = 12
 
@@ -67,6 +71,8 @@ def routes(runtime: Runtime) -> list[Route]:
     rooms = Rooms(runtime)
     return [
         Route(f"{PREFIX}v1/targets", _answering(rooms.targets), methods=["GET"]),
+        Route(f"{PREFIX}v1/approvals", _answering(rooms.approvals), methods=["GET"]),
+        Route(f"{PREFIX}v1/approvals/{{id}}", _answering(rooms.approve), methods=["POST"]),
         Route(f"{PREFIX}v1/budgets", _answering(rooms.show), methods=["GET"]),
         Route(f"{PREFIX}v1/budgets/reset", _answering(rooms.reset), methods=["POST"]),
         Route(f"{PREFIX}v1/budgets/top-up", _answering(rooms.top_up), methods=["POST"]),
@@ -84,7 +90,7 @@ def _answering(room: Callable[[Request], Awaitable[Fields]]) -> Callable[[Reques
         except ExchangeError as error:
             return _refused(error)
         except StoreUnavailable:
-            return _refused(StoreDown("Budgets cannot be read: the store is out of reach.", retry_after=1))
+            return _refused(StoreDown("The store is out of reach: nothing can be read or changed.", retry_after=1))
 
     return answer
 
@@ -203,6 +209,28 @@ class Rooms:
                 told.setdefault((name, ""), Shown(name, "", State.CLOSED, 0, 0.0, ""))
         return {"targets": [_target_row(told[at]) for at in sorted(told)]}
 
+    # --- calls that wait for an admin ---
+
+    async def approvals(self, request: Request) -> Fields:
+        """`{"approvals": [row]}`, the oldest first. Arguments are scrubbed and bounded."""
+        self._admin(request)
+        desk = self._runtime.approvals
+        waiting = [] if desk is None else await desk.store.listed()
+        return {"approvals": [shown_pending(one) for one in waiting]}
+
+    async def approve(self, request: Request) -> Fields:
+        """Of `{"decision": "approve" | "deny", "reason"}`: decides about one call. The reason is for the model."""
+        admin, fields = self._admin(request), await _fields(request)
+        decided = decision_of(fields, admin)
+        desk, id = self._runtime.approvals, request.path_params["id"]
+        pending = None if desk is None else await desk.store.decide(id, decided)
+        if pending is None:
+            raise NoSuchBudget("No call waits under this id: it was decided, or waits no more.", param="id")
+        word = "approve" if decided.approved else "deny"
+        told = {"approval": pending.id, "rule": pending.rule, "tenant": pending.tenant, "decision": word}
+        self._runtime.tell({"event": "approval_decided", "admin": admin, **told})
+        return {"approval": {**shown_pending(pending), "decision": word}}
+
     # --- who asks ---
 
     def _caller(self, request: Request) -> Caller:
@@ -221,7 +249,7 @@ class Rooms:
     def _admin(self, request: Request) -> str:
         caller = self._caller(request)
         if not caller.admin:
-            raise Forbidden("Only an admin's key may change budgets (server.admin_keys).")
+            raise Forbidden("Only an admin's key may do this (server.admin_keys).")
         return caller.admin
 
 
@@ -239,6 +267,28 @@ async def _fields(request: Request) -> Fields:
     if not isinstance(fields, dict):
         raise InvalidRequest("The request's body must be a JSON object.")
     return fields
+
+
+def decision_of(fields: Fields, admin: str) -> Decided:
+    """What an admin has said. Raises InvalidRequest."""
+    reason = fields.get("reason", "")
+    if not isinstance(reason, str) or len(reason) > MAX_REASON:
+        raise InvalidRequest(f"The reason must be a text of at most {MAX_REASON} characters.", param="reason")
+    match fields.get("decision"):
+        case "approve":
+            return Decided(True, reason, admin)
+        case "deny":
+            return Decided(False, reason, admin)
+    raise InvalidRequest("Expected `decision` to be `approve` or `deny`.", param="decision")
+
+
+def shown_pending(one: Pending) -> Fields:
+    """One call that waits, as admins see it."""
+    row: Fields = {name: getattr(one, name) for name in _TOLD}
+    return {**row, "asked_at": _instant(int(one.asked_at)), "expires_at": _instant(math.ceil(one.expires_at))}
+
+
+_TOLD: Final = ("id", "rule", "tool", "arguments", "tenant", "agent", "run")
 
 
 def _unknown(account: str) -> NoSuchBudget:

@@ -24,7 +24,7 @@ from ..wire import chat, jsondoc
 from ..wire.begun import CONVERSATIONS, answers, finish_of, has_failed, only_error, speaks
 from ..wire.bridges import Bridge
 from ..wire.stream import Cutter, Document, Frame, Wire
-from .bridging import bridge_for, headers_across
+from .bridging import bridge_for, crosses, headers_across, in_form
 from .door import Hop
 from .endpoints import Endpoint
 from .headers import Headers, framing, readable, value_of
@@ -95,8 +95,11 @@ class Prepared(NamedTuple):
     bridge: Bridge | None
 
     async def send(self, hop: Hop) -> Answered:
-        path = None if self.bridge is None else self.bridge.PATH
-        return Answered(await hop.send(self.provider, self.headers, self.body, path), self.provider, self.bridge)
+        bridge, across = self.bridge, crosses(self.bridge)
+        path = bridge.PATH if bridge is not None and across else None
+        reply = await hop.send(self.provider, self.headers, self.body, path)
+        # An error of the client's own API passes as it came.
+        return Answered(reply, self.provider, bridge if across or reply.status < 400 else None)
 
 
 def prepared(hop: Hop, endpoint: Endpoint, outgoing: Outgoing, candidate: Candidate, target: Target) -> Prepared:
@@ -108,14 +111,17 @@ def prepared(hop: Hop, endpoint: Endpoint, outgoing: Outgoing, candidate: Candid
         # A stage may have changed the name itself, where no module knows that it is one.
         if target.model not in ("", hop.record.model):
             adapted = {**adapted, "model": target.model}
-        bridge = bridge_for(endpoint, provider, adapted)
-        changed = changed or adapted is not document or bridge is not None
-        document = adapted if bridge is None else bridge.request()
+        bridge = bridge_for(endpoint, provider, adapted, hop.in_force.snapshot.policy)
+        told = adapted if bridge is None else bridge.request()
+        if provider.response_format != "json_schema":
+            told = in_form(chat.NAME if bridge is not None else endpoint.wire.NAME, provider, told)
+        changed = changed or told is not document
+        document = told
     body = jsondoc.encode(document) if changed else outgoing.raw
     headers = hop.request_headers(provider)
     if changed or outgoing.was_coded:
         headers = [h for h in headers if h[0] != b"content-encoding"]
-    if bridge is not None:
+    if crosses(bridge):
         headers = headers_across(headers)
     if provider.api_key is None:
         headers = readable(headers)

@@ -48,6 +48,8 @@ _OUTCOMES: tuple[tuple[type[Exception], str], ...] = (
 class Hop:
     """One exchange's way through the server: what came in, what is in force, and the two ends of it.
 
+    `failing` says how a stream that has begun, and of which no event has left, ends with an error.
+
     A handler reads the request with `body` or `receive`, sends it with `call` or `open`, and answers with `start`
     and `write`. It raises ExchangeError for an answer of ours and may leave everything else to the door: a
     client that leaves, time that runs out, a reply that breaks off, clean-up and the record.
@@ -56,6 +58,7 @@ class Hop:
     __slots__ = (
         "_send",
         "error_body",
+        "failing",
         "headers",
         "in_force",
         "method",
@@ -84,6 +87,7 @@ class Hop:
         self.tenant = admission.DEFAULT_TENANT
         self.spent: frozenset[bytes] = frozenset()
         self.started = False
+        self.failing: Callable[[ExchangeError], bytes] | None = None
         self.target: Target | None = None
         self.trail = ""
         self.upstream: Call | None = None
@@ -100,7 +104,10 @@ class Hop:
     def exchange(self, endpoint: str, disguise: Disguise = NO_DISGUISE, identity: Identity = NOBODY) -> Exchange:
         """Who asks, for the stages; `endpoint` is also what the record calls it."""
         self.record.endpoint = endpoint
-        return Exchange(self.id, endpoint, self.tenant, disguise, identity, self.runtime.accounts, time.time)
+        kept = self.runtime
+        return Exchange(
+            self.id, endpoint, self.tenant, disguise, identity, kept.accounts, kept.approvals, kept.runs, time.time
+        )
 
     @property
     def id(self) -> str:
@@ -245,6 +252,8 @@ class Hop:
         if record.attempts:
             ours.append((b"x-sidecar-target", record.target.encode("latin-1", "replace")))
             ours.append((b"x-sidecar-attempts", b"%d" % record.attempts))
+        if record.calls > 1:
+            ours.append((b"x-sidecar-calls", b"%d" % record.calls))
         if record.stop_reason:
             ours.append((b"x-sidecar-stop-reason", record.stop_reason.encode("ascii")))
         if self.trail:
@@ -378,9 +387,11 @@ async def _fail(hop: Hop, error: ExchangeError, outcome: str = "") -> None:
     hop.record.code = error.code
     if isinstance(error, UpstreamTimeout):
         hop.record.phase = error.phase
-    if not hop.started:
-        with suppress(ClientLeft):
+    with suppress(ClientLeft):
+        if not hop.started:
             await hop.refuse(error)
+        elif hop.failing is not None:
+            await hop.write(hop.failing(error), more=False)
 
 
 def _outcome(error: ExchangeError) -> str:

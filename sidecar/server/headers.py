@@ -30,6 +30,18 @@ _NOT_UP: Final = _HOP | {b"host", b"expect", b"content-length"}
 CREDENTIALS: Final = (b"authorization", b"x-api-key", b"api-key")
 OURS: Final = b"x-sidecar-"
 OWN_KEY: Final = b"x-sidecar-key"
+# Headers that describe the bytes of a body: wrong once it has changed.
+OF_BODY: Final = frozenset(
+    (
+        b"content-length",
+        b"content-encoding",
+        b"content-md5",
+        b"content-digest",
+        b"digest",
+        b"repr-digest",
+        b"etag",
+    )
+)
 # A page's script can set no header of a WebSocket but this list; OpenAI's take a key as one of its entries.
 SUBPROTOCOLS: Final = b"sec-websocket-protocol"
 KEY_ENTRY: Final = b"openai-insecure-api-key."

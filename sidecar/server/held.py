@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from ..upstream.connection import Reply
+from ..upstream.connection import Headers, Reply
+from ..upstream.targets import Provider
+from .headers import OF_BODY
 
 
 class Held(Reply):
@@ -38,3 +40,33 @@ class Held(Reply):
         if self._rest is not None:
             self._rest = None
             self.headers = [h for h in self.headers if h[0] != b"content-length"]
+
+
+class Kept(Reply):
+    """A whole reply that has been through a part of the chain. `provider` gave it, or would have."""
+
+    __slots__ = ("_left", "body", "provider")
+
+    def __init__(self, status: int, headers: Headers, body: bytes, provider: Provider, reason: bytes = b"") -> None:
+        self.status, self.reason, self.headers, self.body, self.provider = status, reason, headers, body, provider
+        self._left = True
+
+    @property
+    def complete(self) -> bool:
+        return not self._left
+
+    @property
+    def ready(self) -> bool:
+        return True
+
+    async def read(self) -> bytes:
+        self._left = False
+        return self.body
+
+    def close(self) -> None:
+        pass
+
+    def with_body(self, body: bytes) -> "Kept":
+        """The same reply with another body, which stands plain."""
+        headers = [h for h in self.headers if h[0] not in OF_BODY]
+        return Kept(self.status, headers, body, self.provider, self.reason)

@@ -22,11 +22,11 @@ from ..wire.multipart import PEEK, looks_like_text
 from ..wire.ndjson import NDJSON
 from ..wire.stream import SSE, Document, Frame, Framing, ReplyStream, edit_reply, opaque, said_on, stopped_by, through
 from ..wire.telling import as_it_begins, told
-from .bridging import Frames
+from .bridging import Frames, crosses
 from .decided import decisions, tripped
 from .door import Hop
 from .endpoints import Endpoint
-from .headers import Headers, value_of
+from .headers import OF_BODY, Headers, value_of
 from .held import Held
 from .identity import MAX_NAME
 from .masking import KeyMask
@@ -37,18 +37,6 @@ MAX_REPLY: Final = 64 << 20
 # A text without frames up to this size is read whole too, and keeps its headers where nothing changes in it.
 MAX_SHORT: Final = 1 << 20
 
-# Headers that describe the bytes of a body: wrong once it has changed.
-_OF_BODY: Final = frozenset(
-    (
-        b"content-length",
-        b"content-encoding",
-        b"content-md5",
-        b"content-digest",
-        b"digest",
-        b"repr-digest",
-        b"etag",
-    )
-)
 _WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 EVENT_BEGINS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 STREAMS: Final = {
@@ -148,7 +136,7 @@ class Down:
         if said == plain:
             said = sent
         else:
-            headers = [h for h in headers if h[0] not in _OF_BODY]
+            headers = [h for h in headers if h[0] not in OF_BODY]
             headers.append((b"content-length", b"%d" % len(said)))
         await self._hop.start(reply.status, self._headers(headers), reply.reason)
         await self._hop.write(said, more=False)
@@ -173,7 +161,8 @@ class Down:
             return self._edited_text(plain)
         twice = document is not None and jsondoc.has_duplicate_keys(plain, document)
         if self._bridge is not None:
-            document, twice = _across(self._bridge, document, plain, status), True
+            told_across = _across(self._bridge, document, plain, status)
+            document, twice = told_across, twice or told_across is not document
         assert document is not None  # noqa: S101
         if (usage := self._wire.usage(document)) is not None:
             self._count(usage)
@@ -239,7 +228,7 @@ class Down:
         hop.record.streamed = True
         stream = ReplyStream(self._wire, self._run, framing, hides_usage=self._hides_usage)
         # What is decided later cannot be said here: how much of it there is depends on the network's timing.
-        headers = self._headers(headers, without=_OF_BODY)
+        headers = self._headers(headers, without=OF_BODY)
         known = self._wire is not responses
         broken: ExchangeError | None = None
         try:
@@ -256,7 +245,7 @@ class Down:
         finally:
             self._count(stream.tokens)
         rest = stream.feed(cutter.feed(mask.finish())) if mask else b""
-        if broken is None or self._bridge is None:
+        if broken is None or not crosses(self._bridge):
             rest += stream.feed(cutter.finish())
         return await self._close(reply, headers, stream, rest + stream.finish(), broken)
 
@@ -315,7 +304,7 @@ class Down:
             await pass_down(self._hop, provider, reply, first)
             return
         text = _RunningText(self._run)
-        headers = self._headers(headers, without=_OF_BODY)
+        headers = self._headers(headers, without=OF_BODY)
         out = text.feed(mask.feed(begins) if mask else begins)
         while not (reply.complete or text.stopped):
             await self._say(reply, headers, out)

@@ -291,7 +291,7 @@ class RedisLedger:
     """Connects when it is first asked something, and again after an outage."""
 
     def __init__(self, url: str, *, retention: int = RETENTION, timeout: float = 0.25) -> None:
-        plain, name = _named(url)
+        plain, name = database(url)
         self._prefix = f"{{{name}}}:"
         self._retention, self._timeout = retention, timeout
         self._scripts = {name: CLOCK + _COMMON + part for name, part in _PARTS.items()}
@@ -363,7 +363,7 @@ class RedisLedger:
             found = self._redis.zscan_iter(f"{self._prefix}idle", match=f"{_escaped(prefix)}*", count=_PAGE)
             return sorted({key async for key, _ in found})
         except (RedisError, OSError) as error:
-            raise _unavailable(error) from None
+            raise unavailable(error) from None
 
     # --- how it is sent ---
 
@@ -411,7 +411,7 @@ def _digest(script: str) -> str:
     return sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
-def _named(url: str) -> tuple[str, str]:
+def database(url: str) -> tuple[str, str]:
     """The URL without our own option, and the ledger's name."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
@@ -423,12 +423,12 @@ def _named(url: str) -> tuple[str, str]:
 
 def _resolve(future: asyncio.Future[list[str]], answer: Any) -> None:
     if isinstance(answer, BaseException):
-        future.set_exception(_unavailable(answer))
+        future.set_exception(unavailable(answer))
     else:
         future.set_result(_decode(answer))
 
 
-def _unavailable(error: BaseException) -> StoreUnavailable:
+def unavailable(error: BaseException) -> StoreUnavailable:
     """Names the kind only: what Redis or the system says may hold the address or a key's name."""
     if isinstance(error, TimeoutError | TimedOut):
         return StoreUnavailable("The store did not answer in time (Redis).")

@@ -30,6 +30,8 @@ class Record:
     phase: str = ""
     stop_reason: str = ""
     attempts: int = 0
+    calls: int = 0
+    """Where stages asked for calls: how many were made."""
     trail: tuple[dict[str, Any], ...] = ()
     """Each attempt as {"target", "class", "status", "ms", "wait_ms"}, unless the first one was well."""
     bytes_in: int = 0
@@ -71,6 +73,7 @@ class Record:
             "phase": self.phase or None,
             "stop_reason": self.stop_reason or None,
             "attempts": self.attempts,
+            "calls": self.calls or None,
             "trail": self.trail or None,
             "total_ms": _milliseconds(total),
             "first_byte_ms": None if first is None else _milliseconds(first),

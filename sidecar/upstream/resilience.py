@@ -1,6 +1,7 @@
 """The sections `resilience` and `models` of a policy: how often a call is asked again, and where else."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, WrapValidator, model_validator
@@ -10,7 +11,7 @@ from ..config import Duration, Strict
 from .breaker import Limits, RetryBudget
 from .classify import GROUPS, ONCE, Choice, Failure
 from .routing import ASKED, Candidate, Params
-from .targets import Provider, Target
+from .targets import Provider, ReplyForm, Target, Tools
 from .waits import Backoff
 
 _CLASSES: Final = tuple(failure.value for failure in Failure if failure is not Failure.NONE)
@@ -270,6 +271,12 @@ class TargetConfig(Strict):
     max_tokens: Annotated[int, Field(gt=0)] | None = Field(
         default=None, description="The most tokens of a reply that the target can be asked for; more is lowered to it."
     )
+    tools: Tools | None = Field(
+        default=None, description="How this model is told of tools. Absent: as the provider's models are."
+    )
+    response_format: ReplyForm | None = Field(
+        default=None, description="What it can be asked for as the form of a reply. Absent: as the provider's are."
+    )
     params: ParamsConfig = Field(default=ParamsConfig(), description="How a request changes for the target.")
 
     def __str__(self) -> str:
@@ -323,8 +330,10 @@ def candidates(listed: Sequence[TargetConfig], providers: Mapping[str, Provider]
 def _candidate(config: TargetConfig, priority: int, providers: Mapping[str, Provider]) -> Candidate:
     name, _, model = config.target.partition("/")
     params = config.params
+    own = {"tools": config.tools, "response_format": config.response_format}
+    said: dict[str, Any] = {field: value for field, value in own.items() if value is not None}
     return Candidate.of(
-        Target(providers[name], model),
+        Target(replace(providers[name], **said) if said else providers[name], model),
         weight=1.0 if config.weight is None else config.weight,
         priority=priority if config.priority is None else config.priority,
         context_window=config.context_window,

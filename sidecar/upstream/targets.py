@@ -12,6 +12,10 @@ from ..config import Duration, Strict
 Auth = Literal["bearer", "x-api-key", "api-key"]
 Dialect = Literal["native", "chat"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
+Tools = Literal["native", "prompt", "hermes", "llama3", "mistral", "deepseek", "harmony"]
+"""How tools are told to a model: by the API's own fields, or as text in one of these dialects."""
+ReplyForm = Literal["json_schema", "json_object", "none"]
+"""What a model's server can be asked for as the form of a reply."""
 
 DEFAULT_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 
@@ -109,6 +113,17 @@ class ProviderConfig(Strict):
         description="The field of a chat completion in which the provider takes the most tokens of a reply, for "
         "requests of other APIs. OpenAI's reasoning models want max_completion_tokens, most other servers max_tokens.",
     )
+    tools: Tools = Field(
+        "native",
+        description="How models there are told of tools: by the API's own fields, or as text and read back from it, "
+        "for models and servers that know no tools. `prompt` fits any model; the others are what models of that "
+        "family were trained on. Other than native, Responses and Messages requests are served as chat completions.",
+    )
+    response_format: ReplyForm = Field(
+        "json_schema",
+        description="What the server takes as the form of a reply: a JSON Schema, any JSON object, or nothing. What "
+        "it does not take is said to the model in words.",
+    )
     timeouts: TimeoutsConfig = Field(TimeoutsConfig(), description="Limits on time.")
 
     @model_validator(mode="after")
@@ -151,6 +166,9 @@ class Provider:
     messages: Dialect = "native"
     token_limit: TokenLimit = "max_tokens"  # noqa: S105 -- no password
     more_keys: tuple[str, ...] = field(default=(), repr=False)
+    # How a model is spoken to changes nothing about the connection.
+    tools: Tools = field(default="native", compare=False)
+    response_format: ReplyForm = field(default="json_schema", compare=False)
     url: BaseUrl = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,6 +187,8 @@ class Provider:
             config.messages,
             config.token_limit,
             config.keys[1:],
+            config.tools,
+            config.response_format,
         )
 
     def keyed(self) -> "tuple[Provider, ...]":
@@ -180,9 +200,9 @@ class Provider:
         """How requests of an API are served here."""
         match api:
             case "responses":
-                return self.responses
+                return self.responses if self.tools == "native" else "chat"
             case "messages" | "count_tokens":
-                return self.messages
+                return self.messages if self.tools == "native" else "chat"
             case _:
                 return "native"
 

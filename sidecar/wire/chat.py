@@ -4,7 +4,7 @@ Fields as in the OpenAI API reference, with those that compatible servers add: `
 llama.cpp), `reasoning` and `reasoning_details` (OpenRouter), content as a list of parts in replies (Mistral).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
@@ -423,6 +423,14 @@ class Writer(several.Writer):
     def _frame(self, choice: int, text: str, reason: str | None = None) -> dict[str, Any]:
         return _frame(self._template, choice, {"content": text} if text else {}, reason)
 
+    def end(self, document: dict[str, Any]) -> None:
+        for index, choice in several.numbered(document):
+            if choice.get("finish_reason"):
+                self._open.discard(index)
+            delta = choice.get("delta")
+            if type(delta) is dict and (delta.get("tool_calls") or delta.get("function_call")):
+                self._calling.add(index)
+
     def drop(self, document: dict[str, Any], calls: Mapping[tuple[int, int | str], str]) -> bool:
         found = several.numbered(document)
         dropped = [self._drop(choice, index, calls) for index, choice in found]
@@ -437,29 +445,47 @@ class Writer(several.Writer):
             if isinstance(said, dict):
                 changed = self._without(said, index, calls) or changed
         if notices and choice.get("finish_reason"):
-            said = choice["message"] if isinstance(choice.get("message"), dict) else choice.setdefault("delta", {})
-            said["content"] = "\n\n".join(filter(None, [said.get("content"), *notices]))
-            if index not in self._calling and choice["finish_reason"] in ("tool_calls", "function_call"):
-                choice["finish_reason"] = "stop"
+            end_without(choice, filter(None, notices), calling=index in self._calling)
             changed = True
         return changed
 
     def _without(self, said: dict[str, Any], index: int, calls: Mapping[tuple[int, int | str], str]) -> bool:
-        changed = False
-        if (index, "function_call") in calls and said.pop("function_call", None) is not None:
-            changed = True
-        given = said.get("tool_calls")
-        if not isinstance(given, list):
-            return changed
-        kept = [call for at, call in enumerate(given) if (index, _call_index(call, at)) not in calls]
-        if kept:
+        changed = take_out(
+            said, lambda at, call: (index, _call_index(call, at)) in calls, older=(index, "function_call") in calls
+        )
+        if isinstance(said.get("tool_calls"), list) and said["tool_calls"]:
             self._calling.add(index)
-        if len(kept) == len(given):
-            return changed
-        said["tool_calls"] = kept
-        if not kept:
-            del said["tool_calls"]
-        return True
+        return changed
+
+
+def take_out(said: dict[str, Any], gone: Callable[[int, Any], bool], *, older: bool) -> bool:
+    """Takes tool calls out of a message or delta: those that are `gone`, told by their place in the list and by what
+    stands there, and with `older` the single, older form. True where there was one.
+    """
+    changed = older and said.pop("function_call", None) is not None
+    given = said.get("tool_calls")
+    if not isinstance(given, list):
+        return changed
+    kept = [call for at, call in enumerate(given) if not gone(at, call)]
+    if len(kept) == len(given):
+        return changed
+    said["tool_calls"] = kept
+    if not kept:
+        del said["tool_calls"]
+    return True
+
+
+def end_without(choice: dict[str, Any], notices: Iterable[str], *, calling: bool) -> None:
+    """The end of a choice that calls were taken out of: the notices, and without a call left that of a plain answer."""
+    there = (choice.get("message"), choice.get("delta"))
+    said = next((said for said in there if isinstance(said, dict)), None)
+    if said is None:
+        said = choice["delta"] = {}
+    notice = "\n\n".join(notices)
+    if notice or not calling:
+        said["content"] = small.noted(said.get("content"), notice)
+    if not calling and choice.get("finish_reason") in ("tool_calls", "function_call"):
+        choice["finish_reason"] = "stop"
 
 
 writer = Writer

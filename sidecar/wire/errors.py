@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..errors import AllTargetsFailed, ExchangeError
+from ..errors import AllTargetsFailed, ExchangeError, StructuredOutputInvalid
 from . import jsondoc
 
 
@@ -26,11 +26,18 @@ def error_headers(error: ExchangeError, body: bytes) -> list[tuple[bytes, bytes]
 
 def openai_shape(error: ExchangeError) -> dict[str, Any]:
     fields = {"message": error.message, "type": error.type, "param": error.param, "code": error.code}
-    return {"error": {**fields, **_attempts(error)}}
+    return {"error": {**fields, **_more(error)}}
 
 
-def _attempts(error: ExchangeError) -> dict[str, Any]:
-    return {"attempts": list(error.attempts)} if isinstance(error, AllTargetsFailed) else {}
+def _more(error: ExchangeError) -> dict[str, Any]:
+    """What an error says beside its message."""
+    match error:
+        case AllTargetsFailed():
+            return {"attempts": list(error.attempts)}
+        case StructuredOutputInvalid():
+            return {"attempts": error.attempts, "last_error": dict(error.last_error), "output": error.output}
+        case _:
+            return {}
 
 
 # By status, as Anthropic's API reference lists them.
@@ -62,6 +69,6 @@ def anthropic_shape(error: ExchangeError) -> dict[str, Any]:
             "code": error.code,
             "param": error.param,
             "details": {"error_code": error.code},
-            **_attempts(error),
+            **_more(error),
         },
     }

@@ -68,6 +68,13 @@ def ended(document: dict[str, Any], lanes: Iterable[Lane]) -> list[Lane]:
     return []
 
 
+def noted(content: Any, notice: str) -> Any:
+    """Content, a text or parts, with a notice that follows it."""
+    if isinstance(content, list):
+        return [*content, {"type": "text", "text": notice}] if notice else content
+    return "\n\n".join(filter(None, [content if isinstance(content, str) else "", notice]))
+
+
 def is_error(document: dict[str, Any]) -> bool:
     return bool(document.get("error"))
 

@@ -2,18 +2,19 @@
 
 A frame in which nothing changed leaves as the bytes that came. Text that a stage held back leaves later in a copy of
 its own lane's last frame, before that lane's last frame. Where an API says a lane's text again when it is over, the
-copy says what the client has read. A buffered reply takes the same way, as one frame.
+copy says what the client has read. A buffered reply takes the same way, as one frame. While a stage has not decided
+about a tool call, nothing leaves: what follows its name may have to go without it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..core.chain import Run
 from ..core.decision import Block, Finish, Stop
-from ..core.events import Dropped, End, Event, Stopped, Text, Used
+from ..core.events import Dropped, End, Event, Goes, Made, Stopped, Text, Used, Waits
 from ..core.surface import Lane, Slot, Surface
 from ..core.usage import Usage, merged
 from ..errors import ExchangeError
@@ -186,8 +187,17 @@ def said_on(events: Sequence[Event], lane: Lane) -> str:
     return "".join(event.text for event in events if type(event) is Text and event.lane == lane)
 
 
-def dropped_by(events: Sequence[Event]) -> Iterator[tuple[Call, str]]:
-    return (((event.lane.choice, event.lane.part), event.notice) for event in events if type(event) is Dropped)
+def _note_calls(events: Sequence[Event], waiting: dict[Lane, None], dropped: dict[Call, str]) -> None:
+    """Which tool calls wait now, and which are taken out."""
+    for event in events:
+        match event:
+            case Waits(lane):
+                waiting[lane] = None
+            case Goes(lane):
+                waiting.pop(lane, None)
+            case Dropped(lane, notice):
+                waiting.pop(lane, None)
+                dropped[lane.choice, lane.part] = notice
 
 
 def stopped_by(events: Sequence[Event]) -> Stop | None:
@@ -221,6 +231,22 @@ class _Parked:
     names: list[_Edit]
     edited: bool
     frames: list[tuple[Frame, Document]]
+
+
+class _Due(NamedTuple):
+    """A document that leaves once no tool call waits. `raw`: the bytes where nothing is taken out of it, None where
+    it was edited. `frame` is the one that carries it, None for one of ours, which `event` names. `begins`: the writer
+    has not seen it arrive."""
+
+    document: Document
+    raw: bytes | None
+    frame: Frame | None
+    begins: bool = False
+    event: bytes | None = None
+
+
+Unit = list[bytes | _Due]
+"""What comes of one frame, or of some that are looked at as one."""
 
 
 class _Plain(NamedTuple):
@@ -265,6 +291,12 @@ class ReplyStream:
         self._parked: dict[int, _Parked] = {}
         self._copies: dict[Lane, _Copy] = {}
         self._dropped: dict[Call, str] = {}
+        # Names of tool calls that are not complete, of those that wait to be decided, and what may not leave till then.
+        self._calls: dict[Lane, None] = {}
+        self._waiting: dict[Lane, None] = {}
+        self._due: Unit = []
+        # How many pieces of each lane's copy had left when the first of those calls began to wait.
+        self._left: dict[Lane, int] = {}
         self._terminated = False
         self.stopped: Stop | None = None
         self.failed = False
@@ -286,38 +318,86 @@ class ReplyStream:
         burst: list[_Plain] = []
         for frame in frames:
             document = _document(frame)
-            found = self._wire.plain(document) if document is not None and not self._parked else None
+            apart = self._parked or self._waiting
+            found = self._wire.plain(document) if document is not None and not apart else None
             if document is not None and found is not None:
                 if burst and burst[0].lane != found[0]:
-                    self._burst(burst, out)
+                    self._leave(self._burst(burst), out)
                     burst = []
                 burst.append(_Plain(frame, document, *found))
                 continue
             if burst:
-                self._burst(burst, out)
+                self._leave(self._burst(burst), out)
                 burst = []
             if self.stopped:
                 return b"".join(out)
-            out.append(self._frame(frame, document))
+            self._leave(self._frame(frame, document), out)
         if burst:
-            self._burst(burst, out)
+            self._leave(self._burst(burst), out)
         return b"".join(out)
 
-    def _frame(self, frame: Frame, document: Document | None) -> bytes:
+    def _frame(self, frame: Frame, document: Document | None) -> Unit:
         if document is not None:
             return self._document(frame, document)
         if frame.data is None or frame.data.strip() != b"[DONE]":
-            return self._opaque(frame) if frame.raw.strip() else frame.raw
+            return [self._opaque(frame) if frame.raw.strip() else frame.raw]
         self._terminated = True
-        return self._flush() + (b"" if self.stopped else frame.raw)
+        held = self._flush()
+        return held if self.stopped else [*held, frame.raw]
 
     def finish(self) -> bytes:
         """The provider's stream is over: what was held back, decided at its true end."""
-        return b"" if self.stopped else self._flush()
+        out: list[bytes] = []
+        if not self.stopped:
+            self._leave(self._flush(), out)
+        return b"".join(out)
+
+    # --- what leaves, and what waits ---
+
+    def _leave(self, unit: Unit, out: list[bytes]) -> None:
+        """A stream that is stopped while a call waits ends before that call."""
+        if self._due:
+            unit, self._due = [*self._due, *unit], []
+        if not self._waiting:
+            for due in unit:
+                out.append(due if isinstance(due, bytes) else self._written(due))
+        elif not self.stopped:
+            self._due = unit
+
+    def _written(self, due: _Due) -> bytes:
+        document = due.document
+        if due.begins:
+            self._writer.begin(document)
+        changed = bool(self._dropped) and self._drop(document)
+        if due.frame is not None:
+            self._writer.end(document)
+        if due.raw is not None and not changed:
+            return due.raw
+        if not document:
+            return b""
+        frame = due.frame
+        return self.rendered(document, due.event) if frame is None else frame.with_data(jsondoc.encode(document))
+
+    def _feed(self, event: Event) -> Sequence[Event]:
+        """Through the chain. What it says of tool calls is noted."""
+        events = self._run.feed(event)
+        if len(events) != 1 or type(events[0]) is not Text:
+            waits = bool(self._waiting)
+            _note_calls(events, self._waiting, self._dropped)
+            if self._waiting and not waits:
+                self._left = {lane: len(copy.said) for lane, copy in self._copies.items()}
+        return events
+
+    def _through(self, lane: Lane, text: str) -> str:
+        """A whole text through the chain: what it becomes."""
+        events = self._feed(Text(lane, text, last=True))
+        self.stopped = stopped_by(events)
+        return said_on(events, lane)
 
     def ending(self) -> bytes:
         """How a stream that a stage stopped ends for the client."""
-        said = {lane: joined(copy.said) for lane, copy in self._copies.items()}
+        left = self._left if self._waiting else dict.fromkeys(self._copies)
+        said = {lane: joined(self._copies[lane].said[:count]) for lane, count in left.items()}
         match self.stopped:
             case Block():
                 frames = self._writer.blocked(said)
@@ -337,13 +417,14 @@ class ReplyStream:
 
     # --- frames of plain text ---
 
-    def _burst(self, burst: list["_Plain"], out: list[bytes]) -> None:
+    def _burst(self, burst: list["_Plain"]) -> Unit:
         """Looks at the texts of the frames as one, which comes to the same as one after the other."""
+        out: Unit = []
         if self.stopped:
-            return
+            return out
         lane = burst[0].lane
         text = burst[0].text if len(burst) == 1 else "".join([plain.text for plain in burst])
-        events = self._run.feed(Text(lane, text))
+        events = self._feed(Text(lane, text))
         if len(events) == 1 and type(events[0]) is Text and events[0].text == text:
             self._held.pop(lane, None)
             out.extend([plain.frame.raw for plain in burst])
@@ -359,6 +440,7 @@ class ReplyStream:
                 self._held[lane] = _still_held(self._held.get(lane, ""), text, said)
         self._writer.begin(burst[-1].document)
         self._last[lane] = burst[-1].document
+        return out
 
     def _remember(self, lane: Lane, heard: str, said: str) -> None:
         """For the copy that is still to come."""
@@ -368,7 +450,7 @@ class ReplyStream:
             copy.said.append(said)
             copy.same = copy.same and heard == said
 
-    def _spread(self, lane: Lane, burst: list["_Plain"], said: str, out: list[bytes]) -> None:
+    def _spread(self, lane: Lane, burst: list["_Plain"], said: str, out: Unit) -> None:
         """Gives the frames what is said of their text: as many as can be leave as they came."""
         held = self._held.get(lane, "")
         first, last = 0, len(burst)
@@ -393,30 +475,29 @@ class ReplyStream:
 
     # --- one frame ---
 
-    def _document(self, frame: Frame, document: Document) -> bytes:
+    def _document(self, frame: Frame, document: Document) -> Unit:
         wire = self._wire
         texts = wire.reply_texts(document)
-        out: list[bytes] = []
+        out: Unit = []
         if self._parked:
             choices = wire.choices_in(document)
             if self._continues(frame, document, choices, texts):
-                return b""
+                return out
             self._release([choice for choice in choices if choice in self._parked], out)
         if wire.is_error(document):
-            return b"".join(out) + self._error(frame, document)
-        self._begin(document)
+            return [*out, *self._error(frame, document)]
+        waits = bool(self._waiting)
+        self._begin(document, waits=waits)
         if frame.event is not None:
             self._events.update((spoken.lane, frame.event) for spoken in texts)
         edits = self._texts(document, texts, out)
         if not self.stopped:
-            self._writer.end(document)
             stale = bool(self._copies) and self._stale(document, texts)
             if self._dropped:
                 edits = [edit for edit in edits if (edit.lane.choice, edit.lane.part) not in self._dropped]
-                stale = self._drop(document) or stale
             if not (self._hides_usage and _only_usage(document)):
-                self._put(frame, document, edits, out, stale)
-        return b"".join(out)
+                self._put(_Due(document, None if stale else frame.raw, frame, waits), frame, edits, out)
+        return out
 
     def _drop(self, document: Document) -> bool:
         return isinstance(self._writer, Drops) and self._writer.drop(document, self._dropped)
@@ -432,17 +513,20 @@ class ReplyStream:
             self._wire.spoil(document, lane)
         return bool(lanes) and jsondoc.encode(document) != before
 
-    def _begin(self, document: Document) -> None:
-        self._writer.begin(document)
+    def _begin(self, document: Document, *, waits: bool) -> None:
+        if not waits:
+            self._writer.begin(document)
         self.failed = self.failed or bool(self._wire.error_text(document))
         if (tokens := self._wire.usage(document)) is not None:
             self.tokens = merged(self.tokens or tokens, tokens)
             self._run.feed(Used(self.tokens))
 
-    def _texts(self, document: Document, texts: list[Spoken], out: list[bytes]) -> list[_Edit]:
+    def _texts(self, document: Document, texts: list[Spoken], out: Unit) -> list[_Edit]:
         """What is said in the frame: more on its lanes, then what ends with it, then what stands there as a whole."""
         edits = self._apart(texts) if len(texts) > 1 else []
         for lane, slot, whole in texts:
+            if lane.surface.calls:
+                self._calls[lane] = None
             if not whole and not self.stopped:
                 self._text(lane, slot, out, edits)
                 self._last[lane] = document
@@ -452,9 +536,17 @@ class ReplyStream:
         for lane, slot, whole in texts:
             if whole and not self.stopped:
                 self._whole(lane, slot, out, edits)
+        self._made(self._wire.ended(document, self._calls) if self._calls else ())
         return edits
 
-    def _error(self, frame: Frame, document: Document) -> bytes:
+    def _made(self, lanes: Iterable[Lane]) -> None:
+        """These calls are complete: whoever lets them wait decides now."""
+        for lane in lanes:
+            del self._calls[lane]
+            if not self.stopped:
+                self.stopped = stopped_by(self._feed(Made(lane)))
+
+    def _error(self, frame: Frame, document: Document) -> Unit:
         """The client will read no further than an error: what was held back goes first."""
         self.failed = True
         held = self._flush()
@@ -462,22 +554,20 @@ class ReplyStream:
         self.stopped = self.stopped or stop
         if self.stopped:
             return held
-        return held + (frame.with_data(jsondoc.encode(document)) if changed else frame.raw)
+        return [*held, frame.with_data(jsondoc.encode(document)) if changed else frame.raw]
 
-    def _text(self, lane: Lane, slot: Slot, out: list[bytes], edits: list[_Edit]) -> None:
+    def _text(self, lane: Lane, slot: Slot, out: Unit, edits: list[_Edit]) -> None:
         text = slot.text
         if not text:
             return
-        events = self._run.feed(Text(lane, text))
-        if len(events) == 1 and type(events[0]) is Text and events[0].text == text:
-            self._held.pop(lane, None)
-            self._remember(lane, text, text)
-            return
-        self._held[lane] = None
-        self._dropped.update(dropped_by(events))
+        events = self._feed(Text(lane, text))
         said = said_on(events, lane)
         self.stopped = stopped_by(events)
         self._remember(lane, text, said)
+        if said == text and not self.stopped:
+            self._held.pop(lane, None)
+            return
+        self._held[lane] = None
         if self.stopped:
             self._carry(lane, said, out)
         elif lane.surface not in self._wire.NAMES and len(said) > len(text) and said.endswith(text):
@@ -486,7 +576,7 @@ class ReplyStream:
         else:
             edits.append(_Edit(lane, slot, said, text))
 
-    def _whole(self, lane: Lane, slot: Slot, out: list[bytes], edits: list[_Edit]) -> None:
+    def _whole(self, lane: Lane, slot: Slot, out: Unit, edits: list[_Edit]) -> None:
         """A text that is whole as it stands: what its lane has said, or one of its own."""
         text = slot.text
         if not text:
@@ -497,7 +587,7 @@ class ReplyStream:
         if copy is not None and joined(copy.heard) == text:
             said = joined(copy.said)
         elif not self.stopped:
-            said, self.stopped = through(self._run, lane, text)
+            said = self._through(lane, text)
             if self._wire.COPIES:
                 self._copies[lane] = _Copy([text], [said])
         if not self.stopped and said != text:
@@ -511,18 +601,18 @@ class ReplyStream:
             if counts[lane] > 1 and not whole and slot.text and not self.stopped:
                 alone = Lane(lane.surface, lane.choice, "alone")
                 was = slot.text
-                said, self.stopped = through(self._run, alone, was)
+                said = self._through(alone, was)
                 if said != was:
                     slot.replace(said)
                     edits.append(_Edit(alone, slot, said, was))
         return edits
 
-    def _carry(self, lane: Lane, text: str, out: list[bytes]) -> None:
+    def _carry(self, lane: Lane, text: str, out: Unit) -> None:
         if text:
             frame = self._writer.carry(self._last.get(lane), lane, text)
-            out.append(self.rendered(frame, self._events.get(lane)))
+            out.append(_Due(frame, None, None, event=self._events.get(lane)))
 
-    def _end(self, lane: Lane, out: list[bytes], edits: list[_Edit]) -> None:
+    def _end(self, lane: Lane, out: Unit, edits: list[_Edit]) -> None:
         """The lane is at its true end: what it held leaves with this frame's own text, or before the frame."""
         said = self._end_lane(lane)
         edit = next((edit for edit in reversed(edits) if edit.lane == lane), None)
@@ -534,27 +624,25 @@ class ReplyStream:
         self._held.pop(lane, None)
 
     def _end_lane(self, lane: Lane) -> str:
-        events = self._run.feed(End(lane))
+        events = self._feed(End(lane))
         self.stopped = self.stopped or stopped_by(events)
         said = said_on(events, lane)
         self._remember(lane, "", said)
         return said
 
-    def _put(self, frame: Frame, document: Document, edits: list[_Edit], out: list[bytes], stale: bool) -> None:
+    def _put(self, due: _Due, frame: Frame, edits: list[_Edit], out: Unit) -> None:
         """The frame itself: as it came, edited, or parked until the names in it are whole."""
-        if not edits and not stale:
-            out.append(frame.raw)
-            return
-        if not document:
+        if not edits:
+            out.append(due)
             return
         for edit in edits:
             edit.slot.replace(edit.said)
-            self._wire.spoil(document, edit.lane)
+            self._wire.spoil(due.document, edit.lane)
         names = [edit for edit in edits if edit.lane.surface in self._wire.NAMES and edit.lane in self._last]
         if names:
-            self._parked[names[0].lane.choice] = _Parked(names, len(names) < len(edits), [(frame, document)])
+            self._parked[names[0].lane.choice] = _Parked(names, len(names) < len(edits), [(frame, due.document)])
         else:
-            out.append(frame.with_data(jsondoc.encode(document)))
+            out.append(due._replace(raw=None))
 
     # --- names that wait ---
 
@@ -568,14 +656,14 @@ class ReplyStream:
         edit = next((edit for edit in parked.names if edit.lane == lane), None)
         if edit is None:
             return False
-        events = self._run.feed(Text(lane, slot.text))
+        events = self._feed(Text(lane, slot.text))
         self.stopped = stopped_by(events)
         edit.said += said_on(events, lane)
         slot.replace("")
         parked.frames.append((frame, document))
         return True
 
-    def _release(self, choices: list[int], out: list[bytes]) -> None:
+    def _release(self, choices: list[int], out: Unit) -> None:
         """Anything else in their choice makes waiting names whole."""
         for choice in choices:
             parked = self._parked.pop(choice)
@@ -585,21 +673,21 @@ class ReplyStream:
             same = all(edit.said == edit.was for edit in parked.names)
             if self.stopped:
                 return
-            if same and not parked.edited and len(parked.frames) == 1:
-                out.append(parked.frames[0][0].raw)
-            else:
-                out.extend(frame.with_data(jsondoc.encode(document)) for frame, document in parked.frames)
+            untouched = same and not parked.edited and len(parked.frames) == 1
+            for frame, document in parked.frames:
+                out.append(_Due(document, frame.raw if untouched else None, frame))
 
     # --- the rest ---
 
-    def _flush(self) -> bytes:
-        out: list[bytes] = []
+    def _flush(self) -> Unit:
+        out: Unit = []
         self._release(list(self._parked), out)
         for lane in list(self._last):
             if not self.stopped:
                 self._carry(lane, self._end_lane(lane), out)
         self._last.clear()
-        return b"".join(out)
+        self._made([*self._calls])
+        return out
 
     def _opaque(self, frame: Frame) -> bytes:
         """A frame that is not a JSON object: its data is one text, or all of it where it has none."""
@@ -679,19 +767,28 @@ def edit_reply(wire: Wire, run: Run, document: Document) -> tuple[bool, Stop | N
     """A buffered reply, edited in place. Tells whether anything changed and whether a stage stopped it."""
     changed = False
     dropped: dict[Call, str] = {}
+    waiting: dict[Lane, None] = {}
+    calls: dict[Lane, None] = {}
     for lane, slot, _ in wire.reply_texts(document):
         text = slot.text
+        if lane.surface.calls:
+            calls[lane] = None
         if not text or (lane.choice, lane.part) in dropped:
             continue
         events = run.feed(Text(lane, text, last=True))
         if (stop := stopped_by(events)) is not None:
             return changed, stop
-        dropped.update(dropped_by(events))
+        _note_calls(events, waiting, dropped)
         said = said_on(events, lane)
         if said != text:
             slot.replace(said)
             wire.spoil(document, lane)
             changed = True
+    for lane in calls:
+        events = run.feed(Made(lane))
+        if (stop := stopped_by(events)) is not None:
+            return changed, stop
+        _note_calls(events, waiting, dropped)
     writer = wire.writer()
     if dropped and isinstance(writer, Drops):
         writer.drop(document, dropped)

@@ -212,7 +212,7 @@ def _status_class(want: int, got: Outcome) -> None:
 
 
 def _shape(want: str, got: Outcome) -> None:
-    assert want == "openai"
+    assert want in ("openai", "openai or declared failure")
     (error,) = got.reply.errors()
     assert {"message", "type", "param", "code"} <= set(error)
     assert all(isinstance(error[key], str) and error[key] for key in ("message", "type", "code"))
@@ -401,6 +401,54 @@ def _seen_headers_clean(want: Sequence[str], got: Outcome) -> None:
         _absent(want, str(seen.headers))
 
 
+# -- tool calls in text
+
+
+def _called(want: Sequence[Mapping[str, Any]], got: Outcome) -> None:
+    calls = [{"name": call["name"], "arguments": json.loads(call["arguments"])} for call in got.reply.tool_calls()]
+    assert calls == want
+
+
+def _distinct_ids(want: bool, got: Outcome) -> None:
+    ids = [call["id"] for call in got.reply.tool_calls()]
+    assert (all(ids) and len(set(ids)) == len(ids)) is want
+
+
+def _finish(want: str, got: Outcome) -> None:
+    assert got.reply.finish_reasons() == {"0": want}
+
+
+def _one_finish(want: bool, got: Outcome) -> None:
+    reasons = [choice["finish_reason"] for _, _, choice in got.reply.deltas() if choice.get("finish_reason")]
+    assert (len(reasons) == 1) is want
+
+
+def _text(got: Outcome) -> str:
+    return got.reply.joined()["0"]
+
+
+def _contains(want: Sequence[str], got: Outcome) -> None:
+    assert [piece for piece in want if piece not in _text(got)] == []
+
+
+# -- structured output
+
+
+def _content_json(want: Any, got: Outcome) -> None:
+    assert json.loads(_text(got)) == want
+
+
+def _schema_sent(want: Sequence[str], got: Outcome) -> None:
+    """In every request, once."""
+    for seen in got.seen:
+        assert [key for key in want if key not in seen.json["response_format"]["json_schema"]["schema"]] == []
+        assert seen.body.count(b'"$defs"') == 1
+
+
+def _last_against_second(want: float, got: Outcome) -> None:
+    assert len(got.seen[-1].body) <= want * len(got.seen[1].body)
+
+
 # -- what is left behind
 
 
@@ -495,6 +543,16 @@ CHECKS: Mapping[str, Callable[[Any, Outcome], None]] = {
     "state.tool_calls_charged": lambda want, got: _equal(want, _charged("tool_calls")(got)),
     "state.tenant-b_calls_charged": lambda want, got: _equal(want, _charged("calls", "tenant-b")(got)),
     "state.outcome": _failed,
+    "client.tool_calls": _called,
+    "client.distinct_ids": _distinct_ids,
+    "client.finish_reason": _finish,
+    "client.single_terminal_finish_reason": _one_finish,
+    "client.content_contains": _contains,
+    "client.content_json": _content_json,
+    "upstream.schema_sent_has": _schema_sent,
+    "upstream.request_bytes_growth_last_vs_second_max": _last_against_second,
+    "client.content_startswith": lambda want, got: _equal(True, _text(got).startswith(want)),
+    "client.content_endswith": lambda want, got: _equal(True, _text(got).endswith(want)),
 }
 
 

@@ -169,6 +169,17 @@ def _target(name: str) -> dict[str, Any]:
     return {"target": f"upstream/{name}", **window}
 
 
+def _tools_as_text(made: Setup, intent: Intent, position: int) -> None:
+    """The cases' models write calls in the tags of Hermes."""
+    assert "<tool_call>" in intent["envelope"]
+    made.policy.setdefault("providers", {}).setdefault("upstream", {})["tools"] = "hermes"
+
+
+def _structured(made: Setup, intent: Intent, position: int) -> None:
+    schemas = [{"name": "wanted", "schema": intent["schema"]}]
+    made.policy["structured_output"] = {"max_repair_attempts": intent["repair_max"], "schemas": schemas}
+
+
 INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
     "redact": _redact,
     "block": _block,
@@ -179,4 +190,6 @@ INTENTS: Mapping[str, Callable[[Setup, Intent, int], None]] = {
     "vault": _vault,
     "retry": _retry,
     "fallback": _fallback,
+    "tool_text_protocol": _tools_as_text,
+    "structured": _structured,
 }

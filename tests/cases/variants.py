@@ -297,6 +297,45 @@ def _too_long(status: int, code: str) -> Change:
     return change
 
 
+SAME_STREAMED = "same model text as a stream, one character per delta: same result"
+_PYTHON = r"""<tool_call>{'name': 'find', 'arguments': {'q': 'it\'s', 'b': True, 'z': None}}</tool_call>"""
+
+
+def _cut_before_the_end(case: Case) -> None:
+    (script,) = case["setup"]["upstream"]
+    text, end = script["json"]["choices"][0]["message"]["content"], "}}</tool_call>"
+    assert text.endswith(end)
+    steps = frames([{"role": "assistant", "content": text.removesuffix(end)}, {"content": end}], "stop")
+    case["setup"]["upstream"] = [{"status": 200, "headers": _STREAM, "steps": steps}]
+    case["input"]["json"]["stream"] = True
+
+
+def _as_python(case: Case) -> None:
+    case["setup"]["upstream"][0]["json"]["choices"][0]["message"]["content"] = _PYTHON
+    case["expect"]["client"]["tool_calls"][0]["arguments"] = {"q": "it's", "b": True, "z": None}
+
+
+def _says(form: str) -> Change:
+    """The reply's text with something around it."""
+
+    def change(case: Case) -> None:
+        message = case["setup"]["upstream"][0]["json"]["choices"][0]["message"]
+        message["content"] = form % message["content"]
+
+    return change
+
+
+def _wrapped_stream(case: Case) -> None:
+    _says("Here:\n```json\n%s\n```")(case)
+    streamed(case)
+    case["expect"]["client"]["sse_done"] = True
+
+
+def _cut_stream(case: Case) -> None:
+    streamed(case)
+    case["expect"]["client"].update(sse_done=True, joined_content={"0": '{"code":"abc'})
+
+
 # Prose of the case -> the change, or the test that plays it by hand.
 NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
     "D01": {"401, 403, 404, 413, 422": ByHand("test_retry.py::test_what_is_the_requests_fault")},
@@ -337,6 +376,17 @@ NAMED: Mapping[str, Mapping[str, Change | ByHand]] = {
         "a client text that already contains the placeholder string of s1 sent in session s2 is not restored": ByHand(
             "test_restore.py::test_another_session"
         ),
+    },
+    **{name: {SAME_STREAMED: streamed} for name in ("E01", "E02", "E06", "E07", "E10")},
+    "E04": {"stream cut so that the final delta is '}}</tool_call>'": _cut_before_the_end, SAME_STREAMED: streamed},
+    "E05": {
+        f'{_PYTHON} gives {{q:"it\'s",b:true,z:null}} or a clean parse failure, never eval': _as_python,
+        SAME_STREAMED: streamed,
+    },
+    "F01": {
+        "whole object wrapped in ```json ... ```: unwrapped, 1 call": _says("```json\n%s\n```"),
+        "wrapped and followed by 'note: use } here': 1 call": _says("```json\n%s\n```\nnote: use } here"),
+        "wrapped in ````json with inner ```": _says("````json\n%s\n````"),
     },
     "C07": {"same as a stream with interleaved deltas": _interleaved},
     "G01": {
@@ -442,6 +492,8 @@ SIBLINGS: Mapping[str, Mapping[str, Change]] = {
     "B03": {"streamed": streamed},
     "B04": {"streamed": streamed, "a call without content": _bare_call, "a role of its own": _unknown_role},
     "B07": {"streamed": streamed},
+    "F01": {"streamed": streamed, "wrapped and streamed": _wrapped_stream},
+    "F02": {"streamed": _cut_stream},
     "B08": {
         "messages": _in_another_api("/v1/messages", _AT_MESSAGES, _SEEN_AT_MESSAGES),
         "completions": _in_another_api(

@@ -23,6 +23,9 @@ class Bridge(Protocol):
     PATH: bytes
     """Where the provider's endpoint is, after its base, such as `b"/v1/chat/completions"`."""
 
+    unknown: tuple[str, ...]
+    """Tools that the model called in its text and that the request does not have."""
+
     def request(self) -> Document:
         """The provider's request.
 

@@ -53,6 +53,7 @@ class Bridge:
     models know only `max_completion_tokens`, many other servers only `max_tokens`."""
 
     PATH = b"/v1/chat/completions"
+    unknown: tuple[str, ...] = ()
 
     def __init__(self, document: Document, limit: Limit = "max_tokens") -> None:
         self._document, self._limit = document, limit

@@ -46,6 +46,7 @@ class Bridge:
     """One exchange between a client that speaks Responses and a provider that speaks chat completions."""
 
     PATH = b"/v1/chat/completions"
+    unknown: tuple[str, ...] = ()
 
     def __init__(self, document: Document, limit: Limit = "max_tokens") -> None:
         self._document, self._limit = document, limit

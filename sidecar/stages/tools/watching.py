@@ -1,0 +1,192 @@
+"""A reply that is not held whole: its calls are decided as they come, and wait only until they are.
+
+The same for a stream, a whole reply and a reply that the provider has kept: what is said on the lanes of a call is
+gathered, and decided when the call is over, or as soon as its name is known where that is enough.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...core.decision import Block, Finish
+from ...core.events import Dropped, End, Event, Found, Goes, Made, Stopped, Text, Waits
+from ...core.surface import Kind, Lane
+from .asked import Offer
+from .config import ToolsConfig
+from .confirm import unheld
+from .rules import MAX_ARGUMENTS, Course, Judged, Proposed, Rules
+from .told import INVALID, finding, notice
+
+Key = tuple[int, int | str]
+# Where an item's texts are told apart by their fields: the tool's own name, not that of its server or namespace.
+_NAME_PARTS: Final = ("name", "function_call")
+
+
+@dataclass(slots=True)
+class Seen:
+    """A call as far as it has come. `named`: its name is whole, `over`: so are its arguments, `waits`: the client gets
+    nothing that follows until it is decided."""
+
+    key: Key
+    lane: Lane | None = None
+    names: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    size: int = 0
+    free: bool = False
+    named: bool = False
+    over: bool = False
+    waits: bool = False
+    dropped: bool = False
+
+    @property
+    def name(self) -> str:
+        return "".join(self.names)
+
+    @property
+    def proposed(self) -> Proposed:
+        return Proposed(self.name, "".join(self.arguments), free=self.free)
+
+
+class Watching:
+    """The calls of one reply. `offer` is what the request says of tools, nothing where there was none to read."""
+
+    def __init__(self, config: ToolsConfig, rules: Rules, offer: Offer, course: Course) -> None:
+        self._config, self._rules, self._offer, self._course = config, rules, offer, course
+        self._branches: dict[int, Course] = {}
+        self._last: dict[Key, Seen] = {}
+        self._open: list[Seen] = []
+        self._said: list[str] = []
+        self._over = False
+
+    def feed(self, event: Event) -> Sequence[Event]:
+        if self._over:
+            return (event,)
+        match event:
+            case Text(lane, text, last):
+                if lane.surface.kind is Kind.TOOL_CALLS:
+                    return self._call_text(event)
+                if last and lane.surface.kind is Kind.REPLY:
+                    self._said.append(text)
+            case End(lane) if lane.surface.kind is Kind.TOOL_CALLS:
+                return (event, *self._end(lane, over=not lane.surface.calls))
+            case Made(lane):
+                return (event, *self._end(lane, over=True))
+        return (event,)
+
+    # --- what a call says ---
+
+    def _call_text(self, event: Text) -> Sequence[Event]:
+        lane = event.lane
+        if not lane.surface.calls:
+            return self._arguments(event)
+        if isinstance(lane.part, str) and lane.part not in _NAME_PARTS:
+            return (event,)
+        seen = self._last.get(_key(lane))
+        if seen is not None and seen.dropped:
+            return ()
+        if seen is None or (seen.named and seen.lane is not None):
+            seen = self._opened(_key(lane), before=seen)
+        seen.lane = lane
+        seen.names.append(event.text)
+        seen.named = seen.named or event.last or bool(seen.arguments)
+        decided = list(self._settled())
+        if seen in self._open and not seen.waits and not self._over:
+            seen.waits = True
+            return (event, *decided, Waits(lane))
+        return decided if seen.dropped else (event, *decided)
+
+    def _opened(self, key: Key, before: Seen | None = None) -> Seen:
+        """A call begins. Where it takes another's place, that one is over."""
+        if before is not None:
+            before.over = True
+        seen = self._last[key] = Seen(key)
+        self._open.append(seen)
+        return seen
+
+    def _arguments(self, event: Text) -> Sequence[Event]:
+        """They begin when the name is over. Some APIs have them before the name, some things have no name at all."""
+        if isinstance(event.lane.part, str) and event.lane.part not in _NAME_PARTS:
+            return (event,)
+        key = _key(event.lane)
+        seen = self._last.get(key) or self._opened(key)
+        if seen.dropped:
+            return ()
+        seen.named = seen.named or bool(seen.names)
+        seen.free = not event.lane.surface.json
+        seen.over = seen.over or event.last
+        if seen.size <= MAX_ARGUMENTS:
+            # What follows is not kept: they are already too long to be looked into.
+            seen.arguments.append(event.text)
+            seen.size += len(event.text)
+        return (event, *self._settled())
+
+    def _end(self, lane: Lane, *, over: bool) -> Iterator[Event]:
+        seen = self._last.get(_key(lane))
+        if seen is not None:
+            seen.named = seen.named or bool(seen.names)
+            seen.over = seen.over or over
+            yield from self._settled()
+
+    # --- what becomes of it ---
+
+    def _settled(self) -> Iterator[Event]:
+        """Calls are decided in their order: what comes after one may depend on it."""
+        for seen in [*self._open]:
+            if seen.lane is None:
+                continue
+            if self._over or not self._complete(seen):
+                return
+            self._open.remove(seen)
+            yield from self._decided(seen, seen.lane)
+
+    def _complete(self, seen: Seen) -> bool:
+        return seen.named and (seen.over or not self._needs_arguments(seen.name))
+
+    def _needs_arguments(self, name: str) -> bool:
+        if self._rules.asks_arguments(name):
+            return True
+        return self._config.on_invalid != "pass" and name in self._offer.tools
+
+    def _decided(self, seen: Seen, lane: Lane) -> Iterator[Event]:
+        call = seen.proposed
+        judged = self._judged(call, lane)
+        if judged.word == "deny":
+            yield from self._denied(seen, lane, judged)
+            return
+        self._course.remember(call)
+        if seen.waits:
+            yield Goes(lane)
+
+    def _judged(self, call: Proposed, lane: Lane) -> Judged:
+        """Nothing can be asked or waited for here: what would be, is denied."""
+        course = self._branches.setdefault(lane.choice if lane.surface.calls == "loose" else 0, self._course.branch())
+        judged = self._rules.judge(call, course)
+        if judged.word == "confirm":
+            judged = unheld(judged)
+        if judged.word == "allow" and self._config.on_invalid != "pass" and (fault := self._offer.fault(call)):
+            judged = Judged("deny", INVALID, fault)
+        if judged.word == "allow":
+            course.add(call)
+        return judged
+
+    def _denied(self, seen: Seen, lane: Lane, judged: Judged) -> Iterator[Event]:
+        found = finding(judged.rule, "deny", lane.surface)
+        config, text = self._config, notice(seen.name, judged.reason)
+        if config.on_deny == "block":
+            yield from self._stopped(Block(judged.rule, lane.surface, (found,), as_error=True))
+        elif config.on_deny == "finish" or lane.surface.calls == "fixed":
+            kept = "\n\n".join([*self._said, text])
+            yield from self._stopped(Finish(judged.rule, lane.surface, kept, (found,)))
+        else:
+            seen.dropped = True
+            yield Found(found, "deny")
+            yield Dropped(lane, text)
+
+    def _stopped(self, stop: Block | Finish) -> Iterator[Event]:
+        self._over = True
+        yield Stopped(stop)
+
+
+def _key(lane: Lane) -> Key:
+    """What tells a call's lanes: its number, or the place of its item where that holds but one."""
+    return lane.choice, lane.part if isinstance(lane.part, int) or lane.part == "function_call" else 0

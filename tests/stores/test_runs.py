@@ -1,0 +1,63 @@
+"""What is remembered of runs and sessions: bounded, apart, and not counted twice."""
+
+from sidecar.stores import runs as module
+from sidecar.stores.runs import MAX_NAMES, MAX_RECENT, Ran, Runs
+
+
+def test_the_one_unused_for_the_longest_is_forgotten() -> None:
+    runs = Runs(runs=2)
+    for name in "ab":
+        runs.run(("acme", name)).add([("1", name)])
+    runs.run(("acme", "a"))
+    runs.run(("acme", "c"))
+    assert runs.run(("acme", "a")).names == {"a"}
+    assert runs.run(("acme", "b")).names == set()
+    assert len(runs) == 2
+
+
+def test_pins_are_bounded_and_apart() -> None:
+    runs = Runs(sessions=2)
+    runs.pins(("acme", "s"))["read"] = b"1"
+    assert runs.pins(("acme", "s")) == {"read": b"1"}
+    assert runs.pins(("beta", "s")) == {}
+    runs.pins(("acme", "t"))
+    assert runs.pins(("acme", "s")) == {}
+
+
+def test_a_history_is_believed_where_it_holds_the_newest_call() -> None:
+    ran = Ran()
+    ran.add([("1", "a"), ("2", "b")])
+    assert ran.in_order([("1", "a"), ("2", "b"), ("3", "c")]) == [("1", "a"), ("2", "b"), ("3", "c")]
+    assert ran.in_order([]) == [("1", "a"), ("2", "b")]
+    assert ran.in_order([("9", "z")]) == [("1", "a"), ("2", "b")]
+
+
+def test_calls_without_ids_go_by_their_number() -> None:
+    ran = Ran()
+    ran.add([("", "a"), ("", "b")])
+    assert ran.in_order([("", "c"), ("", "a"), ("", "b")]) == [("", "c"), ("", "a"), ("", "b")]
+    assert ran.in_order([("", "b")]) == [("", "a"), ("", "b")]
+
+
+def test_the_same_turn_again_takes_back_what_it_had_called() -> None:
+    ran = Ran()
+    ran.begin(1)
+    ran.add([("1", "a")])
+    ran.begin(2)
+    ran.add([("2", "b"), ("3", "c")])
+    ran.begin(2)
+    assert [*ran.recent] == [("1", "a")]
+    assert ran.names == {"a", "b", "c"}
+
+
+def test_more_than_is_remembered_is_known_to_be_more() -> None:
+    ran = Ran()
+    ran.add(("", f"t{number}") for number in range(MAX_NAMES))
+    assert len(ran.recent) == MAX_RECENT
+    assert ran.overflowed is False
+    more = Ran(ran.names)
+    more.add([("", "one more")])
+    assert more.overflowed is True
+    long = Ran()
+    long.add([("", "x" * (module.MAX_NAME + 1))])
+    assert long.overflowed
