@@ -16,7 +16,7 @@ from ..core.decision import Block
 from ..core.exchange import Exchange
 from ..core.port import Heard, Port
 from ..core.usage import NOT_REPORTED, Usage, added
-from ..errors import ExchangeError
+from ..errors import ExchangeError, UpstreamBroken
 from ..telemetry.record import Record
 from ..upstream.targets import Provider
 from ..wire import jsondoc
@@ -39,7 +39,7 @@ _COMMENT: Final = b": keep-alive\n\n"
 class Aside(Hop):
     """The way through the server of a call inside an exchange: what would be sent to the client is kept."""
 
-    __slots__ = ("body_kept", "headers_kept", "outer", "reason_kept")
+    __slots__ = ("body_kept", "headers_kept", "outer", "reason_kept", "size_kept")
 
     def __init__(self, outer: Hop) -> None:
         for name in Hop.__slots__:
@@ -48,12 +48,17 @@ class Aside(Hop):
         self.headers_kept: Headers = []
         self.reason_kept = b""
         self.body_kept: list[bytes] = []
+        self.size_kept = 0
 
     async def start(self, status: int, headers: Headers, reason: bytes = b"") -> None:
         # Nothing has left: what is decided from here on can still become an error.
         self.record.status, self.headers_kept, self.reason_kept = status, headers, reason
 
     async def write(self, data: bytes, more: bool) -> None:
+        """Raises UpstreamBroken: a stream that does not end would be held without one."""
+        self.size_kept += len(data)
+        if self.size_kept > MAX_REPLY:
+            raise UpstreamBroken(f"The provider's reply is larger than {MAX_REPLY} bytes, the most that is held.")
         self.body_kept.append(data)
 
     def kept(self, provider: Provider) -> Kept:

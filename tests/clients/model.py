@@ -70,9 +70,9 @@ def _call(heard: Heard, name: str) -> tuple[str, str, dict[str, Any]]:
 def answer(seen: Seen) -> Script:
     """The reply to one request, in its API."""
     path = seen.target.partition("?")[0]
-    if path not in _APIS:
+    if path not in APIS:
         return {"status": 404, "headers": _JSON, "json": {"error": {"message": "no such path", "code": "not_found"}}}
-    api, asked = _APIS[path], seen.json
+    api, asked = APIS[path], seen.json
     if status := re.fullmatch(r"status-(\d+)", asked["model"]):
         return {"status": int(status[1]), "headers": _JSON, "json": api.error(int(status[1]))}
     return api.say(reply(api.hear(asked)), asked)
@@ -258,7 +258,7 @@ def _ollama_error(status: int) -> Document:
     return {"error": f"no, provider_{status}"}
 
 
-_APIS: Mapping[str, Api] = {
+APIS: Mapping[str, Api] = {
     "/v1/chat/completions": Api(_hear_chat, _say_chat, _openai_error),
     "/v1/responses": Api(_hear_responses, _say_responses, _openai_error),
     "/v1/messages": Api(_hear_messages, _say_messages, _anthropic_error),

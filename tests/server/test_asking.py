@@ -17,6 +17,7 @@ from sidecar.core.decision import PASS, Answer, Decision, Mode
 from sidecar.core.exchange import Exchange, Request
 from sidecar.core.stage import Visit
 from sidecar.core.surface import Finding
+from sidecar.server import asking as server_asking
 from sidecar.wire import chat
 from sidecar.wire.views import VIEWS
 
@@ -231,3 +232,13 @@ def test_a_client_that_leaves_ends_it(under: Start, upstream: Upstream) -> None:
             wait_for(lambda: len(upstream.requests) == 2)
         line = talk.line()
     assert (line["outcome"], line["calls"]) == ("client_gone", 2)
+
+
+def test_what_is_held_is_bounded(under: Start, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_asking, "MAX_REPLY", 2000)
+    with asking(under) as talk:
+        upstream.play(stream(*[frame("wrong ")] * 100, end=(5.0,)))
+        answer = talk.ask(stream=True)
+        line = talk.line()
+    assert (answer.status, json.loads(answer.body)["error"]["code"]) == (502, "upstream_broken")
+    assert (line["outcome"], line["calls"]) == ("upstream_error", 1)

@@ -11,7 +11,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from sidecar.wire import jsondoc
-from sidecar.wire.conversation import Called, Choice, Format, Result, Tool, gathered
+from sidecar.wire.conversation import Asked, Called, Choice, Format, Result, Tool, gathered
 from sidecar.wire.stream import SSE
 from sidecar.wire.views import chat, view_of
 from tests.wire.fuzz import examples
@@ -64,7 +64,7 @@ def message_of(*frames: Document) -> Document:
     return message
 
 
-def asked(**request: Any) -> chat.Asked:
+def asked(**request: Any) -> Asked:
     return chat.asked({"model": "m", "messages": [], **request})
 
 
