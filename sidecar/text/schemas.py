@@ -187,7 +187,12 @@ def _refusal(fault: rs.ValidationError) -> str:
             return "this is no pattern that can be used"
         case rs.ValidationErrorKind.Referencing():
             return "a reference or $schema of the schema is not known"
+        case rs.ValidationErrorKind.AnyOf() if list(fault.instance_path)[-1:] == ["type"]:
+            return _NO_TYPE
     return _short(fault.message.replace("the value", "what stands here"), _MAX_MESSAGE)
+
+
+_NO_TYPE: Final = "there is no such type: write array, boolean, integer, null, number, object or string, or a list of them"
 
 
 def _short(text: str, limit: int) -> str:

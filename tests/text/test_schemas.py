@@ -231,6 +231,13 @@ def test_a_large_value_full_of_faults_is_told_the_first() -> None:
     assert faults({"items": {"type": "string"}}, [1] * 100_000) == [("/0", 'the value is not of type "string"')]
 
 
+@pytest.mark.parametrize("kind", ["objekt", ["string", "int"], 3])
+def test_a_type_that_there_is_not(kind: Any) -> None:
+    fault = refused({"properties": {"type": {"type": kind}}})
+    assert "write array, boolean, integer, null, number, object or string" in fault.message
+    assert fault.where == "/properties/type/type"
+
+
 def test_a_schema_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = {"title": "compiled once"}
     assert Checker.of(schema) is Checker.of(dict(schema))
