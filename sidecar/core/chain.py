@@ -63,8 +63,8 @@ class Chain:
         return Run(self, exchange, asking)
 
 
-Asking = Callable[[Chain, Exchange, "Run"], Port]
-"""Makes a port from the chain inside a step, and the run that it is part of."""
+Asking = Callable[[Chain, "Run", Request], Port]
+"""Makes a port from the chain inside a step, the run that it is part of, and the request that is on its way down."""
 
 
 def _said(decision: Decision) -> str:
@@ -109,7 +109,7 @@ class Run:
         for step in self.chain.down:
             visit = self._visits[id(step)] = step.stage.open(self.exchange)
             if step.asks:
-                request.port = self._port(step)
+                request.port = self._port(step, request)
             decision = await visit.request(request)
             self._note(step, decision)
             if step.mode is not Mode.ENFORCE:
@@ -131,11 +131,11 @@ class Run:
                     return None
         return None
 
-    def _port(self, step: Step) -> Port | None:
+    def _port(self, step: Step, request: Request) -> Port | None:
         """Who only watches asks for nothing."""
         if self.asking is None or step.mode is not Mode.ENFORCE:
             return None
-        return self.asking(self.chain.inside(step), self.exchange, self)
+        return self.asking(self.chain.inside(step), self, request)
 
     def send(self, event: Event) -> Sequence[Event]:
         """One event of a request that arrives in pieces, after `request`: through every stage, outer to inner."""

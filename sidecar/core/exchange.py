@@ -62,7 +62,8 @@ class Request:
     """A parsed request body and its texts. Edits go through the slots into the one document."""
 
     document: Any
-    slots: list[Slot]
+    found: list[Slot] | None = None
+    """Its texts, once somebody has asked for them: who thinks in messages does not."""
     model: str = ""
     """The name that the client asked for."""
     target: str = ""
@@ -73,6 +74,12 @@ class Request:
     port: Port | None = None
     """For a stage that asks, in enforce: how it makes calls of its own. They stand in the place of the call."""
 
+    @property
+    def slots(self) -> list[Slot]:
+        if self.found is None:
+            self.found = self.reread(self.document)
+        return self.found
+
     def rewritten(self) -> None:
         """The document has been changed as a whole: what stages further in look at is what stands in it now."""
-        self.changed, self.slots = True, self.reread(self.document)
+        self.changed, self.found = True, None

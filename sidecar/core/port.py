@@ -25,6 +25,7 @@ class Port(Protocol):
     async def ask(self, document: dict[str, Any]) -> Heard:
         """Sends a request of the client's API through the stages inside, attempts included, and waits for all of it.
 
-        The document is read, not kept and not changed. Raises ExchangeError for what ends the exchange, such as a
-        block or a budget that is used up.
+        The document is read, not kept and not changed. Where it is that of the request itself, and nobody has said
+        that it is `changed`, what is sent are the bytes that came. Raises ExchangeError for what ends the exchange,
+        such as a block or a budget that is used up.
         """

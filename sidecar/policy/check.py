@@ -14,7 +14,7 @@ from ..errors import Fault, PolicyError
 from ..stages.budgets import NO_TOOLS, BudgetConfig, Line, Spending, lines, shown
 from ..stages.guardrails import GuardrailConfig
 from ..stages.structured import SchemaConfig, StructuredConfig
-from ..stages.tools import RuleConfig, ToolsConfig, name_of
+from ..stages.tools import RuleConfig, ToolsConfig, name_of, unreachable
 from ..upstream.resilience import TargetConfig
 from ..upstream.routing import Candidate
 from ..upstream.targets import ProviderConfig, Target
@@ -167,6 +167,9 @@ def _tool_rules(config: ToolsConfig) -> Iterator[str]:
         yield f"{name_of(rule, at)}: {_ruled(rule)}"
     invalid = f"invalid calls: {config.on_invalid}"
     yield "; ".join((f"others: {config.default}", f"denied calls: {config.on_deny}", invalid, config.mode))
+    results = f"results: at most {config.results.max_chars} characters{', framed' if config.results.frame else ''}"
+    waits = (f"approvals: within {_exact(config.confirm.timeout)}",) if config.asks_admins else ()
+    yield "; ".join((results, f"changed definitions: {config.pin}", *waits))
 
 
 def _ruled(rule: RuleConfig) -> str:
@@ -267,6 +270,13 @@ def _budget_notes(policy: Policy) -> Iterator[str]:
 
 
 def _tool_notes(policy: Policy, tools: ToolsConfig) -> Iterator[str]:
+    if policy.unknown != "deny":
+        yield "no tool rule sees what is called at endpoints that no API documents: inspect.unknown is not deny"
+    if policy.inspect.websocket == "pass":
+        yield "WebSocket connections pass, and no tool rule sees what is called there"
+    for rule, taker in unreachable(tools):
+        yield f"the tool rule {rule} never fits: {taker} before it takes all its calls"
+    yield from _late_approvals(policy, tools)
     if tools.asks_admins and store_kind(policy.store) == "memory":
         yield "store is memory: a call that waits can be approved only at the worker that holds it"
     if tools.stream == "pass" and tools.mode == "enforce":
@@ -275,6 +285,18 @@ def _tool_notes(policy: Policy, tools: ToolsConfig) -> Iterator[str]:
         yield "what a run has called is told from its requests, and from what this process remembers of it"
     if any(rule.agents for rule in tools.rules):
         yield "agents are told from what callers set (x-sidecar-agent), not from their keys"
+
+
+def _late_approvals(policy: Policy, tools: ToolsConfig) -> Iterator[str]:
+    """An exchange takes no longer than its provider's total, whoever is waited for."""
+    wait = tools.confirm.timeout
+    short = sorted(name for name, one in policy.providers.items() if one.timeouts.total <= wait)
+    if tools.asks_admins and short:
+        yield f"calls wait {_exact(wait)} for an admin, and exchanges end before: timeouts.total of {', '.join(short)}"
+
+
+def _exact(seconds: float) -> str:
+    return span(math.ceil(seconds)) if seconds >= 1 else f"{round(seconds * 1000)}ms"
 
 
 def _is_cut(line: Line) -> bool:

@@ -4,6 +4,7 @@ They are looked for in the tree, not in the models, so that a fault elsewhere do
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
@@ -167,9 +168,15 @@ _AS_TEXT = frozenset(get_args(Tools)) - {"native"}
 
 def unknown_tenants(root: Node) -> Iterator[Fault]:
     known = {node.text for _, node in texts(root, ("tenants", ANY, "name"))} | {"default"}
-    for path, node in texts(root, ("budgets", ANY, "tenants", ANY)):
-        if node.text not in known:
+    ruled = (*_RULE, "tenants")
+    named = chain(texts(root, ("budgets", ANY, "tenants", ANY)), texts(root, ruled), texts(root, (*ruled, ANY)))
+    for path, node in named:
+        if node.text not in known and not (path[0] == "tools" and _GLOB.search(node.text)):
             yield _fault(node, path, f"there is no tenant {quoted(node.text)}", nearest(node.text, sorted(known)))
+
+
+_RULE: Path = ("tools", "rules", ANY)
+_GLOB = re.compile(r"[*?\[]")
 
 
 def blind_rules(root: Node) -> Iterator[Fault]:

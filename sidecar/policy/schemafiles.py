@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -12,11 +13,12 @@ from .nodes import Broken, Entry, Items, Node, Path, Place, Scalar, at, dotted, 
 from .reader import fault_at
 
 _SCHEMAS: Final[Path] = ("structured_output", "schemas")
+_RULES: Final[Path] = ("tools", "rules")
 
 
 def filled(root: Node, faults: list[Fault]) -> Node:
     """The tree with the schemas of files in the place of their names. What is wrong is added to `faults`."""
-    for path in _forms(root):
+    for path in _in_list(root, _SCHEMAS):
         named = at(root, (*path, "schema_file"))
         if not isinstance(named, Scalar) or not isinstance(named.value, str):
             continue
@@ -33,10 +35,16 @@ def filled(root: Node, faults: list[Fault]) -> Node:
     return root
 
 
-def _forms(root: Node) -> Iterator[Path]:
-    found = at(root, _SCHEMAS)
+def _in_list(root: Node, path: Path) -> Iterator[Path]:
+    found = at(root, path)
     for index in range(len(found.nodes) if isinstance(found, Items) else 0):
-        yield (*_SCHEMAS, index)
+        yield (*path, index)
+
+
+def _conditions(root: Node) -> Iterator[Path]:
+    """On the arguments of tool calls."""
+    for rule in _in_list(root, _RULES):
+        yield from _in_list(root, (*rule, "arguments"))
 
 
 def _read(named: Scalar) -> str:
@@ -71,7 +79,7 @@ def _node(place: Place, value: Any) -> Node:
 
 def unusable_schemas(root: Node) -> Iterator[Fault]:
     """Each with the place of what cannot be used, as near as it can be told."""
-    for path in _forms(root):
+    for path in chain(_in_list(root, _SCHEMAS), _conditions(root)):
         node = at(root, (*path, "schema"))
         if node is None or isinstance(node, Broken):
             continue

@@ -5,16 +5,15 @@ instead of sent. What the client gets in the end is one of these replies, whole.
 """
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import Any, Final, Self
 
-from ..core.chain import Chain, Run
+from ..core.chain import Asking, Chain, Run
 from ..core.decision import Block
-from ..core.exchange import Exchange
-from ..core.port import Heard, Port
+from ..core.exchange import Request
+from ..core.port import Heard
 from ..core.usage import NOT_REPORTED, Usage, added
 from ..errors import ExchangeError, UpstreamBroken
 from ..telemetry.record import Record
@@ -82,16 +81,16 @@ class Calls:
         self._numbers = count(1)
         self._made = 0
         self._used = NOT_REPORTED
-        self._as_sent: bytes | None = None
 
     @property
-    def asking(self) -> Callable[[Chain, Exchange, Run], Port] | None:
-        """None where no stage can think in messages: the API has none."""
-        return self._port if self._view is not None and isinstance(self._body.document, dict) else None
+    def asking(self) -> Asking | None:
+        """For the exchange's own call. None where no stage can think in messages: the API has none."""
+        view, body = self._view, self._body
+        return None if view is None or not isinstance(body.document, dict) else self._asking(view, body)
 
-    def _port(self, chain: Chain, exchange: Exchange, run: Run) -> Port:
-        assert self._view is not None  # noqa: S101
-        return _Port(self, self._view, chain, exchange, run)
+    def _asking(self, view: View, body: Body) -> Asking:
+        """For stages that a call with this body passes."""
+        return lambda chain, run, request: _Port(self, view, body, chain, run, request)
 
     def tell(self) -> None:
         """For the record: what was used is what all calls have used."""
@@ -100,12 +99,12 @@ class Calls:
             record.prompt_tokens, record.completion_tokens = self._used.prompt, self._used.completion
             record.cached_tokens, record.reasoning_tokens = self._used.cached, self._used.reasoning
 
-    async def make(self, chain: Chain, exchange: Exchange, outer: Run, document: dict[str, Any]) -> tuple[Call, Aside]:
+    async def make(self, view: View, chain: Chain, outer: Run, body: Body) -> tuple[Call, Aside]:
         """One call through a part of the chain. However it ends, it is settled then."""
         number, hop = next(self._numbers), self._hop
-        identified = exchange if number == 1 else replace(exchange, id=f"{hop.id}.{number}")
-        run, side = chain.open(identified, self.asking), Aside(hop)
-        call = Call(side, self._endpoint, self._sent(document), run)
+        exchange = outer.exchange if number == 1 else replace(outer.exchange, id=f"{hop.id}.{number}")
+        run, side = chain.open(exchange, self._asking(view, body)), Aside(hop)
+        call = Call(side, self._endpoint, body, run)
         _forget(hop.record)
         try:
             await settled(hop, run, call.make())
@@ -116,14 +115,6 @@ class Calls:
             side.close()
         outer.headers = run.headers
         return call, side
-
-    def _sent(self, document: dict[str, Any]) -> Body:
-        """A copy of its own for each call; what no stage has changed goes up as the bytes that came."""
-        encoded = jsondoc.encode(document)
-        if self._as_sent is None:
-            self._as_sent = jsondoc.encode(jsondoc.decode(self._body.raw))
-        raw = self._body.raw if encoded == self._as_sent else encoded
-        return Body(raw, jsondoc.decode(encoded), self._body.was_coded)
 
     def _count(self) -> None:
         self._made += 1
@@ -147,17 +138,24 @@ def _forget(record: Record) -> None:
 
 
 class _Port:
-    """The port of one stage."""
+    """The port of one stage, for one request that passes it. `body` is what the request came as."""
 
-    def __init__(self, calls: Calls, view: View, chain: Chain, exchange: Exchange, run: Run) -> None:
-        self._calls, self._view, self._chain, self._exchange, self._run = calls, view, chain, exchange, run
+    def __init__(self, calls: Calls, view: View, body: Body, chain: Chain, run: Run, request: Request) -> None:
+        self._calls, self._view, self._body, self._chain, self._run = calls, view, body, chain, run
+        self._request = request
 
     async def ask(self, document: dict[str, Any]) -> Heard:
-        call, side = await self._calls.make(self._chain, self._exchange, self._run, document)
+        call, side = await self._calls.make(self._view, self._chain, self._run, self._sent(document))
         if isinstance(call.run.stopped, Block):
             raise tripped(call.run.stopped, "reply")
         kept = side.kept(call.provider)
         return Heard(None if call.run.stopped else _document(kept, self._view), call.unknown, kept)
+
+    def _sent(self, document: dict[str, Any]) -> Body:
+        """A copy of its own for each call: stages inside edit it. What nobody has changed goes up as it came."""
+        as_it_came = document is self._request.document and not self._request.changed
+        raw = self._body.raw if as_it_came else jsondoc.encode(document)
+        return Body(raw, jsondoc.copied(raw), self._body.was_coded)
 
 
 def _document(kept: Kept, view: View) -> dict[str, Any] | None:
@@ -168,7 +166,10 @@ def _document(kept: Kept, view: View) -> dict[str, Any] | None:
     plain = undo.feed(kept.body) + undo.finish() if undo else kept.body
     if (framing := STREAMS.get(media_of(kept.headers))) is None:
         document = jsondoc.readable(plain)
-        return document if isinstance(document, dict) else None
+        if not isinstance(document, dict):
+            return None
+        kept.parsed = (plain, document)
+        return document
     cutter = framing.cutter()
     return gathered(view.gather(), [*cutter.feed(plain), *cutter.finish()], jsondoc.readable)
 
@@ -176,7 +177,8 @@ def _document(kept: Kept, view: View) -> dict[str, Any] | None:
 class KeepAlive:
     """Lets a client that waits for a stream know that it is not forgotten: comments, which no client reads as events.
 
-    Only from the first comment on the reply has begun. What goes wrong after it is told in the stream.
+    Only from the first comment on the reply has begun. What goes wrong after it is told in the stream. Ollama's own
+    streams are lines of JSON, which know no comments: there the client waits for the first line.
     """
 
     def __init__(self, hop: Hop, endpoint: Endpoint) -> None:
@@ -185,7 +187,8 @@ class KeepAlive:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._beat())
+        if STREAMS[self._endpoint.stream_type] is SSE:
+            self._task = asyncio.create_task(self._beat())
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -64,9 +64,9 @@ class Call:
         fields = document if isinstance(document, dict) else {}
         hop.record.streamed = fields.get("stream", self._endpoint.streams_unasked) is True
         route = self._route(fields)
-        slots = [] if document is None else self._wire.request_slots(document)
-        refuse_uninspected(hop.in_force.snapshot.policy, fields, slots)
-        request = core.Request(document, slots, hop.record.model, hop.record.target, reread=self._wire.request_slots)
+        read = self._wire.request_slots if document is not None else _no_slots
+        request = core.Request(document, None, hop.record.model, hop.record.target, reread=read)
+        refuse_uninspected(hop.in_force.snapshot.policy, fields, request)
         asks = self.run.chain.counts and hop.record.streamed and self._wire.ask_usage(fields)
         if self._waiting is None or not hop.record.streamed:
             stop = await self.run.request(request)
@@ -181,14 +181,18 @@ async def settled(hop: Hop, run: Run, work: Awaitable[None]) -> None:
             await asyncio.shield(asyncio.ensure_future(run.done(outcome(hop, ended))))
 
 
-def refuse_uninspected(policy: Policy, document: dict[str, Any], slots: list[Slot]) -> None:
+def _no_slots(document: None) -> list[Slot]:
+    return []
+
+
+def refuse_uninspected(policy: Policy, document: dict[str, Any], request: core.Request) -> None:
     """Raises Uninspected for what the policy denies because no rule can look into it."""
     denied = {sort for sort in _SORTS if getattr(policy.inspect, sort) == "deny"}
     for sort, path in unseen(document) if denied else ():
         if sort in denied:
             raise _unseen(sort, path)
     if policy.unknown == "deny":
-        for slot in slots:
+        for slot in request.slots:
             if slot.surface.unknown:
                 raise Uninspected(
                     f"The field {str(slot.key)[:100]!r} is not one that the API documents (inspect.unknown).",

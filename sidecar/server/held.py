@@ -7,14 +7,26 @@ from ..upstream.targets import Provider
 from .headers import OF_BODY
 
 
-class Held(Reply):
+class Parsed(Reply):
+    """A reply that somebody has looked into."""
+
+    __slots__ = ("parsed",)
+
+    parsed: tuple[bytes, Any] | None
+    """The whole body as it came, and the document that it is: where both are known, it need not be read again."""
+
+    def document_of(self, plain: bytes) -> Any:
+        """The document that a body is, None where it is not known."""
+        return self.parsed[1] if self.parsed is not None and self.parsed[0] is plain else None
+
+
+class Held(Parsed):
     """A reply of which a part has been read. Without `rest` that part is all of it."""
 
-    __slots__ = ("_pieces", "_rest", "parsed")
+    __slots__ = ("_pieces", "_rest")
 
     def __init__(self, reply: Reply, pieces: list[bytes], *, rest: bool) -> None:
-        self.parsed: tuple[bytes, Any] | None = None
-        """The whole body as it came, and the document that it is."""
+        self.parsed = None
         self.status, self.reason, self.headers = reply.status, reply.reason, reply.headers
         self._pieces, self._rest = pieces, reply if rest else None
 
@@ -42,13 +54,14 @@ class Held(Reply):
             self.headers = [h for h in self.headers if h[0] != b"content-length"]
 
 
-class Kept(Reply):
+class Kept(Parsed):
     """A whole reply that has been through a part of the chain. `provider` gave it, or would have."""
 
     __slots__ = ("_left", "body", "provider")
 
     def __init__(self, status: int, headers: Headers, body: bytes, provider: Provider, reason: bytes = b"") -> None:
         self.status, self.reason, self.headers, self.body, self.provider = status, reason, headers, body, provider
+        self.parsed = None
         self._left = True
 
     @property

@@ -27,7 +27,7 @@ from .decided import decisions, tripped
 from .door import Hop
 from .endpoints import Endpoint
 from .headers import OF_BODY, Headers, value_of
-from .held import Held
+from .held import Parsed
 from .identity import MAX_NAME
 from .masking import KeyMask
 from .relay import pass_down, undoing
@@ -131,8 +131,8 @@ class Down:
         plain = undo.feed(sent) + undo.finish() if undo else sent
         if is_wide(plain):
             raise UpstreamBroken("The provider's reply is not UTF-8, which is all that can be looked into.")
-        parsed = reply.parsed[1] if isinstance(reply, Held) and reply.parsed and reply.parsed[0] is plain else None
-        said = self._edited(mask.feed(plain) + mask.finish() if mask else plain, reply.status, None if mask else parsed)
+        parsed = reply.document_of(plain) if isinstance(reply, Parsed) and mask is None else None
+        said = self._edited(mask.feed(plain) + mask.finish() if mask else plain, reply.status, parsed)
         if said == plain:
             said = sent
         else:

@@ -1,4 +1,4 @@
-"""Asking a model again because its reply was not right: one message after the request as it was.
+"""Asking a model again because its reply was not right: one text of the user after the request as it was.
 
 What it says depends on the last reply alone, so that a request does not grow from round to round.
 """
@@ -35,7 +35,7 @@ def listed(faults: Iterable[SchemaFault]) -> str:
 
 
 def again(view: View, document: dict[str, Any], message: str) -> dict[str, Any]:
-    """The request with one more message of the user, in a copy."""
+    """The request with one more text of the user, in a copy."""
     asked = deepcopy(document)
     view.asked(asked).say(message)
     return asked

@@ -45,6 +45,10 @@ class Decided(msgspec.Struct, frozen=True, array_like=True):
     by: str
 
 
+NOT_ASKED: Final = Decided(False, "nobody can be asked now", "")
+"""Too many wait already, or the store is out of reach."""
+
+
 class Approvals(Protocol):
     """Every method raises StoreUnavailable."""
 
@@ -132,34 +136,36 @@ class Desk:
         """How many calls of this process wait."""
 
     async def ask(self, pending: Pending, seconds: float) -> Decided | None:
-        """Waits for a decision; None where none came in time, or nobody can be asked.
+        """Waits for a decision; None where none came in time.
 
         However it ends, a client that leaves included, the entry is taken away.
         """
         self.waiting += 1
         try:
-            if not await self.store.put(pending):
-                return None
-            self._notify(
-                {"event": "approval_asked", "approval": pending.id, "rule": pending.rule, "tenant": pending.tenant}
-            )
-            return await self._awaited(pending.id, seconds)
-        except StoreUnavailable:
-            return None
+            return await self._asked(pending, seconds)
         finally:
             self.waiting -= 1
 
-    async def _awaited(self, id: str, seconds: float) -> Decided | None:
-        decided = None
+    async def _asked(self, pending: Pending, seconds: float) -> Decided | None:
+        ended: Decided | None = NOT_ASKED
         try:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._decided(id), seconds)
+            if await self.store.put(pending):
+                self._tell(pending)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._decided(pending.id), seconds)
+                ended = None
+        except StoreUnavailable:
+            pass
         finally:
-            # What was decided in the last moment counts: the admin has been told so. A store that is away must not
-            # hide that the client has left.
+            # Also where the client has left while it was put down. What was decided in the last moment counts: the
+            # admin has been told so. A store that is away must not hide that the client has left.
             with suppress(StoreUnavailable):
-                decided = await asyncio.shield(asyncio.ensure_future(self.store.end(id)))
-        return decided
+                ended = await asyncio.shield(asyncio.ensure_future(self.store.end(pending.id))) or ended
+        return ended
+
+    def _tell(self, pending: Pending) -> None:
+        told = {"approval": pending.id, "rule": pending.rule, "tenant": pending.tenant}
+        self._notify({"event": "approval_asked", **told})
 
     async def _decided(self, id: str) -> None:
         """A store that is away for a moment is asked again."""

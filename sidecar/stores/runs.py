@@ -60,14 +60,17 @@ class Ran:
     def in_order(self, history: Sequence[Call]) -> Sequence[Call]:
         """The run's calls, the newest last: the request's history, or what is remembered where that lacks the newest.
 
-        A history that was shortened, or that the provider keeps, lacks it.
+        A history that was shortened, or that the provider keeps, lacks it. Calls without ids, or with ids by their
+        place in a reply, go by their number.
         """
         if not self.recent:
             return history
-        last, ids = self.recent[-1][0], {id for id, _ in history}
-        if last:
-            return history if last in ids else [*self.recent]
-        return history if len(history) >= len(self.recent) else [*self.recent]
+        last = self.recent[-1][0]
+        if last and sum(id == last for id, _ in self.recent) == 1:
+            shows = any(id == last for id, _ in history)
+        else:
+            shows = len(history) >= len(self.recent)
+        return history if shows else [*self.recent]
 
 
 class Runs:

@@ -73,14 +73,18 @@ class Cursor:
 
     def ahead(self, words: tuple[str, ...]) -> Steps[str]:
         """Which of the words stands at the cursor; "" for none. No word may begin with another one."""
+        longest = max(map(len, words), default=0)
         while True:
-            for word in words:
-                if self.text.startswith(word, self.at):
-                    return word
-            left = len(self.text) - self.at
-            if self.ended or not any(left < len(word) and self.text.startswith(word[:left], self.at) for word in words):
+            if self.text.startswith(words, self.at):
+                return next(word for word in words if self.text.startswith(word, self.at))
+            if self.ended or len(self.text) - self.at >= longest or not self._may_become(words):
                 return ""
             yield
+
+    def _may_become(self, words: tuple[str, ...]) -> bool:
+        """Whether one of the words begins with all the text that is there."""
+        left = self.text[self.at :]
+        return any(word.startswith(left) for word in words)
 
     def word(self, words: tuple[str, ...]) -> Steps[str]:
         """Reads one of the words."""

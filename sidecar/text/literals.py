@@ -22,6 +22,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from .cursor import Cursor, Steps
@@ -39,7 +40,6 @@ _PLAIN: Final = {
     '"': re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]+'),
     "'": re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]+"),
 }
-_BARE: Final = re.compile(r"[^,}\]\r\n]+")
 _STRICTLY_BARE: Final = re.compile(r"[\w.+-]+")
 _NAME: Final = re.compile(r"[\w$.-]+")
 _COMMAS: Final = re.compile(r"[\s,]+")
@@ -53,6 +53,12 @@ _WORDS: Final = {
     **dict.fromkeys(("false", "False", "FALSE"), "false"),
     **dict.fromkeys(("null", "None", "NULL"), "null"),
 }
+
+
+@cache
+def _bare(but: str) -> re.Pattern[str]:
+    """What a bare word is made of, but for some characters."""
+    return re.compile(rf"[^,}}\]\r\n{re.escape(but)}]+")
 
 
 class Broken(Exception):
@@ -190,10 +196,10 @@ class Values:
         elif not char or char in ",}]:":
             raise Broken
         else:
-            self._put((yield from self._bare()))
+            self._put((yield from self._word()))
 
-    def _bare(self) -> Steps[str]:
-        text = yield from self._cursor.runs(_STRICTLY_BARE if self._strict else _BARE, MAX_WORD)
+    def _word(self) -> Steps[str]:
+        text = yield from (self._cursor.runs(_STRICTLY_BARE, MAX_WORD) if self._strict else self._loose_word())
         word = text.rstrip()
         if len(text) > MAX_WORD:
             raise Broken
@@ -201,9 +207,23 @@ class Values:
             return _WORDS[word]
         if _NUMBER.fullmatch(word):
             return word
-        if self._strict:
+        if self._strict or not word:
             raise Broken
         return f'"{spelt(word)}"'
+
+    def _loose_word(self) -> Steps[str]:
+        """Up to a comma, a bracket or a line's end, or to one of the stops."""
+        cursor = self._cursor
+        pattern = _bare("".join(stop[0] for stop in self._stops))
+        text = ""
+        while len(text) <= MAX_WORD:
+            text += yield from cursor.runs(pattern, MAX_WORD)
+            char = yield from cursor.peek()
+            if char in ",}]\r\n" or (yield from cursor.ahead(self._stops)):
+                break
+            cursor.at += 1
+            text += char
+        return text
 
     def _string(self, quote: str, followers: str, put: Put) -> Steps[None]:
         cursor = self._cursor

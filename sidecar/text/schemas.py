@@ -192,7 +192,7 @@ def _refusal(fault: rs.ValidationError) -> str:
     return _short(fault.message.replace("the value", "what stands here"), _MAX_MESSAGE)
 
 
-_NO_TYPE: Final = "there is no such type: write array, boolean, integer, null, number, object or string, or a list of them"
+_NO_TYPE: Final = "there is no such type; write array, boolean, integer, null, number, object or string, or a list"
 
 
 def _short(text: str, limit: int) -> str:

@@ -416,6 +416,10 @@ class Writer(several.Writer):
         super().__init__()
         # The choices that still propose a tool call where others were taken out.
         self._calling: set[int] = set()
+        # Which number the client knows a call by: clients count calls, and would miss those that were taken out.
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._last: dict[int, int] = {}
+        self._dropping = False
 
     def carry(self, template: dict[str, Any] | None, lane: Lane, text: str) -> dict[str, Any]:
         return _frame(template or self._template, lane.choice, _delta(lane, text), None)
@@ -430,8 +434,11 @@ class Writer(several.Writer):
             delta = choice.get("delta")
             if type(delta) is dict and (delta.get("tool_calls") or delta.get("function_call")):
                 self._calling.add(index)
+                if not self._dropping:
+                    self._number(delta, index, anew=False)
 
     def drop(self, document: dict[str, Any], calls: Mapping[tuple[int, int | str], str]) -> bool:
+        self._dropping = True
         found = several.numbered(document)
         dropped = [self._drop(choice, index, calls) for index, choice in found]
         if any(dropped) and not any(_says_something(choice) for _, choice in found):
@@ -444,6 +451,7 @@ class Writer(several.Writer):
         for said in (choice.get("delta"), choice.get("message")):
             if isinstance(said, dict):
                 changed = self._without(said, index, calls) or changed
+                changed = self._number(said, index, anew=bool(notices)) or changed
         if notices and choice.get("finish_reason"):
             end_without(choice, filter(None, notices), calling=index in self._calling)
             changed = True
@@ -455,6 +463,21 @@ class Writer(several.Writer):
         )
         if isinstance(said.get("tool_calls"), list) and said["tool_calls"]:
             self._calling.add(index)
+        return changed
+
+    def _number(self, said: dict[str, Any], index: int, *, anew: bool) -> bool:
+        """Notes the numbers of calls; `anew` counts those that begin now without the ones that were taken out."""
+        changed = False
+        given = said.get("tool_calls")
+        for call in given if isinstance(given, list) else ():
+            at = call.get("index") if isinstance(call, dict) else None
+            if type(at) is int:
+                if (index, at) not in self._numbers:
+                    last = self._last.get(index, -1)
+                    self._numbers[index, at] = last + 1 if anew else at
+                    self._last[index] = max(last, self._numbers[index, at])
+                call["index"] = self._numbers[index, at]
+                changed = changed or call["index"] != at
         return changed
 
 

@@ -107,7 +107,7 @@ class Asked(Protocol):
         """Adds to the end of the system text; where there is none it is the first."""
 
     def say(self, text: str) -> None:
-        """Adds a message of the user at the end."""
+        """Adds a text of the user at the end: to the last message if it is the user's, else as a message of its own."""
 
     def answer(self, reply: Document, results: Mapping[str, str]) -> None:
         """Adds the reply's turn (its first choice) and the results of its calls, by call id, at the end.

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from . import jsondoc
 from .conversation import Asked, Format
+from .toolcalls.marks import json_text
 
 _OF_SCHEMA: Final = (
     "## Form of the answer\n\n"
@@ -20,11 +20,11 @@ _OF_ANY: Final = (
 def instruction(form: Format) -> str:
     """What a model is told of the form that its answer must have. The same form always gives the same text.
 
-    The schema stands in it once, as compact JSON in the order of its own keys.
+    The schema stands in it once, as compact JSON in the order of its own keys, in which nothing can end the turn.
     """
     if form.schema is None:
         return _OF_ANY
-    return _OF_SCHEMA + jsondoc.encode(form.schema).decode("utf-8", "replace")
+    return _OF_SCHEMA + json_text(form.schema)
 
 
 def instruct(asked: Asked, form: Format) -> bool:

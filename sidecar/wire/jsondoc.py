@@ -60,6 +60,11 @@ def decode(raw: bytes) -> Any:
     return doc
 
 
+def copied(raw: bytes) -> Any:
+    """The document once more, of bytes that `decode` has read before or `encode` has written."""
+    return _parse(raw.removeprefix(_BOM), 0)
+
+
 def encode(doc: Any) -> bytes:
     """`doc` in compact UTF-8; a string with a lone surrogate is written in ASCII with `\\uXXXX` escapes.
 

@@ -18,17 +18,25 @@ _DATA_URL = re.compile(r"\s*data:[^,;]*(?:;[^,;]*)*; *base64 *,", re.IGNORECASE)
 _PEEK = 1024
 
 
-def walk(holder: Any, key: str | int, surface: Surface) -> Iterator[Slot]:
-    """Every string at and below a place."""
+def walk(holder: Any, key: str | int, surface: Surface) -> list[Slot]:
+    """Every string at and below a place, in order."""
     value = holder[key]
     if isinstance(value, str):
-        yield Slot(surface, holder, key)
-    elif isinstance(value, dict):
-        for inner in value:
-            yield from walk(value, inner, surface)
-    elif isinstance(value, list):
-        for index in range(len(value)):
-            yield from walk(value, index, surface)
+        return [Slot(surface, holder, key)]
+    found: list[Slot] = []
+    if isinstance(value, dict | list):
+        _gather(value, surface, found)
+    return found
+
+
+def _gather(value: Any, surface: Surface, found: list[Slot]) -> None:
+    """A document is nested no deeper than jsondoc.MAX_DEPTH, and holds no types of its own."""
+    for key, inner in value.items() if type(value) is dict else enumerate(value):
+        kind = type(inner)
+        if kind is str:
+            found.append(Slot(surface, value, key))
+        elif kind is dict or kind is list:
+            _gather(inner, surface, found)
 
 
 def optional(holder: dict[str, Any], field: str, surface: Surface) -> Iterator[Slot]:

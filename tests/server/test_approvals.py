@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sidecar.stores import approvals as store
+from tests.running import Process, serve
+from tests.stores.ledgers import redis_server
 
 from .talk import Answer, Sidecar, request, sidecar, wait_for
 from .under import CHAT, JSON
@@ -107,21 +110,36 @@ class Office:
         return [line for line in said if line.get("event") == name]
 
 
-@pytest.fixture
-def office(upstream: Upstream, tmp_path: Path) -> Any:
-    @contextmanager
-    def start(*rules: str, tools: str = "", more: str = "", kept: str = "memory:") -> Iterator[Office]:
-        log = tmp_path / "log"
-        policy = f"""
+def policy_of(
+    upstream: Upstream,
+    log: str,
+    *rules: str,
+    tools: str = "",
+    more: str = "",
+    kept: str = "memory:",
+    server: str = "",
+    provider: str = "",
+) -> str:
+    return f"""
 version: 1
-providers: {{p: {{base_url: "{upstream.url}/v1"}}}}
-server: {{admin_keys: ["{digest(ADMIN)}"]}}
+providers: {{p: {{base_url: "{upstream.url}/v1"{provider}}}}}
+server: {{admin_keys: ["{digest(ADMIN)}"]{server}}}
 tenants: [{{name: acme, keys: ["{digest(ACME)}"]}}]
 tools: {{rules: [{", ".join(rules)}]{tools}}}
 store: "{kept}"
 telemetry: {{log: "{log}"}}
 {more}"""
-        with sidecar(policy=policy, folder=tmp_path) as running:
+
+
+@pytest.fixture
+def office(upstream: Upstream, tmp_path: Path) -> Any:
+    @contextmanager
+    def start(*rules: str, at: str = ".", **said: str) -> Iterator[Office]:
+        folder = tmp_path / at
+        folder.mkdir(exist_ok=True)
+        log = folder / "log"
+        policy = policy_of(upstream, str(log), *rules, **said)
+        with sidecar(policy=policy, folder=folder) as running:
             yield Office(running, log)
 
     return start
@@ -186,12 +204,167 @@ def test_a_client_that_leaves_takes_its_entry_away(office: Any, upstream: Upstre
 
 def test_a_stream_waits_with_comments(office: Any, upstream: Upstream) -> None:
     upstream.play(streamed("send_mail", '{"to": ', '"bob"}'))
-    with office(ASK) as talk, talk.asking(stream=True) as answers:
+    with office(ASK, server=", keep_alive: 20ms") as talk, talk.asking(stream=True) as answers:
         id = talk.one()["id"]
         time.sleep(0.1)
         talk.decide(id, decision="approve")
+    assert answers[0].body.startswith(b": keep-alive\n\n")
     assert b'"name":"send_mail"' in answers[0].body.replace(b": ", b":")
     assert answers[0].body.endswith(b"data: [DONE]\n\n")
+
+
+def test_a_stream_of_lines_waits_without_comments(office: Any, upstream: Upstream) -> None:
+    """Each line that Ollama's clients get must be JSON."""
+    message = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "send_mail", "arguments": {}}}]}
+    line = json.dumps({"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": True}).encode()
+    upstream.play(reply(line + b"\n", b"200 OK", (b"content-type", b"application/x-ndjson")))
+    body = json.dumps({"model": "m", "messages": [], "tools": TOOLS}).encode()
+    with office(ASK, server=", keep_alive: 20ms") as talk, talk.running.connect() as client:
+        client.send(request(b"POST", b"/api/chat", body, JSON, bearer(ACME)))
+        id = talk.one()["id"]
+        time.sleep(0.1)
+        talk.decide(id, decision="approve")
+        answer = client.answer(b"POST")
+    (said,) = map(json.loads, answer.body.splitlines())
+    assert said["message"]["tool_calls"][0]["function"]["name"] == "send_mail"
+
+
+def test_a_client_that_leaves_is_settled(office: Any, upstream: Upstream) -> None:
+    """Nothing of it stays reserved while nobody decides."""
+    upstream.play(called(MAIL))
+    body = json.dumps({"model": "m", "messages": [], "tools": TOOLS}).encode()
+    budget = "budgets: [{name: b, scope: session, calls: 10, concurrent: 1}]"
+    with office(ASK, more=budget) as talk:
+        with talk.running.connect() as client:
+            client.send(request(b"POST", CHAT, body, JSON, bearer(ACME)))
+            talk.one()
+
+        def rows() -> dict[str, tuple[int, int]]:
+            answer = talk.running.ask(request(b"GET", b"/sidecar/v1/budgets", None, bearer(ADMIN)))
+            return {row["unit"]: (row["spent"], row["reserved"]) for row in json.loads(answer.body)["budgets"]}
+
+        wait_for(lambda: rows().get("calls") == (1, 0) and rows().get("concurrent", (0, 0))[1] == 0, seconds=1.5)
+        assert talk.waiting() == []
+
+
+@pytest.mark.parametrize("kept", ["sqlite", "redis"])
+def test_another_replica_approves(office: Any, upstream: Upstream, tmp_path: Path, kept: str) -> None:
+    upstream.play(called(MAIL))
+    with stored(kept, tmp_path) as url, office(ASK, kept=url, at="a") as talk, office(ASK, kept=url, at="b") as other:
+        with talk.asking() as answers:
+            found = other.one()
+            assert other.decide(found["id"], decision="approve").status == 200
+            assert other.decide(found["id"], decision="deny").status == 404
+        assert names(answers[0]) == ["send_mail"]
+        assert talk.waiting() == other.waiting() == []
+        assert other.events("approval_decided")[0]["approval"] == found["id"]
+
+
+@contextmanager
+def stored(kept: str, folder: Path) -> Iterator[str]:
+    if kept == "sqlite":
+        yield f"sqlite:///{folder / 'state.db'}"
+    else:
+        with redis_server() as server:
+            yield server.url
+
+
+@contextmanager
+def apart(upstream: Upstream, folder: Path, kept: str) -> Iterator[tuple[Process, socket.socket]]:
+    """A sidecar in a process of its own, and a client that has asked it for what has to be confirmed."""
+    path = folder / "policy.yaml"
+    path.write_text(policy_of(upstream, "off", ASK, kept=kept, server=", drain: 200ms"), "utf-8")
+    process = serve(folder / "output", policy=path)
+    try:
+        with socket.create_connection(("127.0.0.1", int(process.url.rpartition(":")[2])), timeout=10) as client:
+            body = json.dumps({"model": "m", "messages": [], "tools": TOOLS}).encode()
+            client.sendall(request(b"POST", CHAT, body, JSON, bearer(ACME)))
+            yield process, client
+    finally:
+        process.stop()
+
+
+def test_what_was_asked_by_a_process_that_died(office: Any, upstream: Upstream, tmp_path: Path) -> None:
+    """It can be seen until its time is over; what is decided of it reaches nobody, and opens nothing for others."""
+    upstream.play(called(MAIL))
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with office(ASK, tools=", on_deny: drop, confirm: {timeout: 300ms}", kept=url, at="b") as other:
+        with apart(upstream, tmp_path, url) as (process, client):
+            found = other.one()
+            process.process.kill()
+            process.process.wait()
+            assert other.decide(found["id"], decision="approve").status == 200
+            with suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+        assert other.waiting() == []
+        assert names(other.ask()) == []
+
+
+def test_a_process_that_is_stopped_takes_its_calls_back(office: Any, upstream: Upstream, tmp_path: Path) -> None:
+    upstream.play(called(MAIL))
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with office(ASK, kept=url, at="b") as other, apart(upstream, tmp_path, url) as (process, _):
+        found = other.one()
+        process.stop()
+        assert other.waiting() == []
+        assert other.decide(found["id"], decision="approve").status == 404
+
+
+def test_an_exchange_ends_at_its_providers_total(office: Any, upstream: Upstream) -> None:
+    upstream.play(called(MAIL))
+    with office(ASK, provider=", timeouts: {total: 500ms}") as talk:
+        answer = talk.ask()
+        assert (answer.status, json.loads(answer.body)["error"]["code"]) == (504, "upstream_timeout")
+        assert talk.waiting() == []
+
+
+def test_all_calls_of_a_reply_wait_at_once(office: Any, upstream: Upstream) -> None:
+    second = ("send_sms", {"to": "bob"})
+    tools = [*TOOLS, {"type": "function", "function": {"name": "send_sms"}}]
+    upstream.play(called(MAIL, second, ("read", {})))
+    with office(ASK, tools=", on_deny: drop") as talk, talk.asking(tools=tools) as answers:
+        wait_for(lambda: len(talk.waiting()) == 2)
+        for found in talk.waiting():
+            talk.decide(found["id"], decision="approve" if found["tool"] == "send_sms" else "deny")
+    assert names(answers[0]) == ["send_sms", "read"]
+
+
+def test_it_is_too_late_to_approve(office: Any, upstream: Upstream) -> None:
+    upstream.play(called(MAIL))
+    with office(ASK, tools=", on_deny: drop, confirm: {timeout: 300ms}") as talk:
+        with talk.asking() as answers:
+            id = talk.one()["id"]
+        assert names(answers[0]) == []
+        assert talk.decide(id, decision="approve").status == 404
+
+
+def test_what_hides_in_odd_texts_is_not_shown_either(office: Any, upstream: Upstream) -> None:
+    """Arguments that are no JSON object, names that a model has made up, halves of surrogate pairs."""
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    odd = '{"a": 1, "a": "\\u0073k' + key[2:] + '", "b": "\ud800"}'
+    made = {"id": "c0", "type": "function", "function": {"name": f"send_{key}", "arguments": odd}}
+    message = {"role": "assistant", "content": None, "tool_calls": [made]}
+    body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    upstream.play(reply(json.dumps(body).encode(), b"200 OK", JSON))
+    with office(ASK) as talk, talk.asking(prompt_cache_key="\udc80", metadata={"run_id": f"r {key}"}) as answers:
+        found = talk.one()
+        assert talk.decide(found["id"], decision="approve").status == 200
+    assert key[2:] not in json.dumps(found)
+    assert "[REDACTED:openai_key]" in found["arguments"]
+    assert found["run"].startswith("metadata:r [REDACTED:")
+    assert names(answers[0]) == [f"send_{key}"]
+
+
+def test_arguments_are_cut_after_they_are_redacted(office: Any, upstream: Upstream) -> None:
+    """A secret that stands across the bound leaves nothing of itself."""
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    upstream.play(called(("send_mail", {"to": "x" * 3_970 + " " + key + " " + "y" * 9_000})))
+    with office(ASK) as talk, talk.asking():
+        found = talk.one()
+        talk.decide(found["id"], decision="approve")
+    assert "sk-" not in found["arguments"]
+    assert found["arguments"].endswith("characters in all]")
+    assert len(found["arguments"]) < 4_100
 
 
 def test_only_an_admin_may(office: Any, upstream: Upstream) -> None:

@@ -53,6 +53,7 @@ class _Visit(Visit):
             if heard.document is None or "right" in self._view.replied(heard.document).texts[0]:
                 break
             self._view.asked(request.document).say("Once more.")
+            request.rewritten()
             heard = await request.port.ask(request.document)
         if heard.document is None or not self._stage.says:
             return Answer(heard, findings=(Finding("asker", "asked", chat.CONTENT),), action="repair")
@@ -105,7 +106,7 @@ def test_it_asks_again_with_the_stages_inside(under: Start, upstream: Upstream) 
         line = talk.line()
     first, second = [json.loads(request.body)["messages"] for request in upstream.requests]
     assert [each["content"] for each in first] == ["my [REDACTED:animal]"]
-    assert [each["content"] for each in second] == ["my [REDACTED:animal]", "Once more."]
+    assert [each["content"] for each in second] == ["my [REDACTED:animal]\n\nOnce more."]
     assert json.loads(answer.body)["choices"][0]["message"]["content"] == "right, [REDACTED:animal]"
     assert answer.header(b"x-sidecar-calls") == b"2"
     assert (line["calls"], line["attempts"]) == (2, 2)

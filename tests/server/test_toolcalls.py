@@ -1,12 +1,14 @@
 """Models that know tools only as text, behind clients that know them only as fields: over real sockets."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import anthropic
 import openai
 import pytest
+
+from sidecar.wire.toolcalls.writing import WRITINGS, Call
 
 from .mishaps import DONE, JSON, completion, error, event, refusal
 from .pair import Start as StartPair
@@ -329,12 +331,222 @@ class TestOtherClients:
         assert '<tool_response tool="find" call="t1">\nfound ‹/tool_response> it\n</tool_response>' in user["content"]
         assert user["content"].endswith("\n\nSo?")
 
+    @pytest.mark.parametrize(
+        ("choice", "says_so"),
+        [
+            ({"type": "any", "disable_parallel_tool_use": True}, ["must call a tool", "at most one call"]),
+            ({"type": "tool", "name": "get"}, ["must call the tool get, and no other"]),
+            ({"type": "auto"}, []),
+            ({"type": "none"}, None),
+        ],
+    )
+    def test_a_choice_of_messages(self, local: Talk, choice: Any, says_so: list[str] | None) -> None:
+        text = WRITINGS["hermes"].called([Call(name, arguments) for name, arguments in CALLS])
+        local.upstream.play(says(text, False))
+        with claude(local) as client:
+            message = client.messages.create(**OF_MESSAGES, tool_choice=choice)
+        self.check_told(local, says_so)
+        called = [block.name for block in message.content if block.type == "tool_use"]
+        may = {"any": ["find"], "tool": ["get"], "auto": ["find", "get"], "none": []}
+        assert called == may[choice["type"]]
+
+    @pytest.mark.parametrize(
+        ("choice", "says_so", "may"),
+        [
+            ("required", ["must call a tool"], ["find", "get"]),
+            ({"type": "function", "name": "get"}, ["must call the tool get, and no other"], ["get"]),
+            ("auto", [], ["find", "get"]),
+            ("none", None, []),
+        ],
+    )
+    def test_a_choice_of_responses(self, local: Talk, choice: Any, says_so: list[str] | None, may: list[str]) -> None:
+        text = WRITINGS["hermes"].called([Call(name, arguments) for name, arguments in CALLS])
+        local.upstream.play(says(text, False))
+        with official(local) as client:
+            response = client.responses.create(**OF_RESPONSES, tool_choice=choice)
+        self.check_told(local, says_so)
+        assert [item.name for item in response.output if item.type == "function_call"] == may
+
+    def check_told(self, talk: Talk, says_so: list[str] | None) -> None:
+        """None: that there are tools is not said at all."""
+        assert not {"tools", "tool_choice", "parallel_tool_calls"} & talk.sent.keys()
+        first = talk.sent["messages"][0]
+        assert (first["role"] == "system") is (says_so is not None)
+        for words in says_so or ():
+            assert words in first["content"]
+        assert ("In this answer" in first["content"]) is bool(says_so)
+
     @MODES
     def test_without_tools_they_are_bridged_as_ever(self, local: Talk, streamed: bool) -> None:
         local.upstream.play(says("Four.", streamed))
         answer = local.post(b"/v1/responses", {"model": "m", "input": "hi", "stream": streamed})
         assert b"Four." in answer.body
         assert local.sent["messages"] == [{"role": "user", "content": "hi"}]
+
+
+@pytest.fixture(params=["prompt", "hermes"])
+def spoken(request: pytest.FixtureRequest, under: Start) -> Iterator[tuple[Talk, str]]:
+    """A sidecar before a model that is told of tools in a dialect, and what the model says in it."""
+    dialect = request.param
+    with under(provider=f", tools: {dialect}") as talk:
+        yield talk, "Let me look.\n" + WRITINGS[dialect].called([Call(name, arguments) for name, arguments in CALLS])
+
+
+def frames(*events: bytes, end: Step = END) -> list[Step]:
+    """A stream of these events."""
+    return [CHUNKED + b"".join(map(chunk, events)), 0.05, end]
+
+
+def official(talk: Talk) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"http://127.0.0.1:{talk.running.port}/v1", api_key="k", max_retries=0)
+
+
+def claude(talk: Talk) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=f"http://127.0.0.1:{talk.running.port}", api_key="k", max_retries=0)
+
+
+ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
+OF_MESSAGES: dict[str, Any] = {
+    **ASKED,
+    "max_tokens": 99,
+    "tools": [{"name": t["function"]["name"], "input_schema": SCHEMA} for t in TOOLS],
+}
+OF_RESPONSES: dict[str, Any] = {
+    "model": "m",
+    "input": "hi",
+    "tools": [{"type": "function", "name": t["function"]["name"], "parameters": SCHEMA} for t in TOOLS],
+}
+USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+
+
+def of_chat(talk: Talk) -> Iterator[str]:
+    """What a client hears: the kinds of events, and for chat the reasons for an end."""
+    with official(talk) as client:
+        for told in client.chat.completions.create(**ASKED, stream=True):
+            yield told.choices[0].finish_reason or "chunk"
+
+
+def of_chat_stream(talk: Talk) -> Iterator[str]:
+    with official(talk) as client, client.chat.completions.stream(**ASKED) as stream:
+        for told in stream:
+            yield (told.chunk.choices[0].finish_reason or "chunk") if told.type == "chunk" else told.type
+
+
+def of_responses(talk: Talk) -> Iterator[str]:
+    with official(talk) as client, client.responses.stream(**OF_RESPONSES) as stream:
+        yield from (told.type for told in stream)
+
+
+def of_messages(talk: Talk) -> Iterator[str]:
+    with claude(talk) as client, client.messages.stream(**OF_MESSAGES) as stream:
+        yield from (told.type for told in stream)
+
+
+class TestOfficialClients:
+    """What else replies are made of, as the vendors' own clients see it."""
+
+    def test_usage_comes_last_and_once(self, spoken: tuple[Talk, str]) -> None:
+        talk, text = spoken
+        talk.upstream.play(says(text, True))
+        with official(talk) as client:
+            asked = {**ASKED, "stream": True, "stream_options": {"include_usage": True}}
+            chunks: list[Any] = list(client.chat.completions.create(**asked))
+        assert talk.sent["stream_options"] == {"include_usage": True}
+        assert [chunk.usage.total_tokens for chunk in chunks if chunk.usage] == [7]
+        assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 7)
+        assert [c.finish_reason for chunk in chunks for c in chunk.choices if c.finish_reason] == ["tool_calls"]
+
+    def test_every_choice_has_calls_of_its_own(self, spoken: tuple[Talk, str]) -> None:
+        talk, text = spoken
+        each = [(at, text[i : i + 5]) for i in range(0, len(text), 5) for at in (0, 1)]
+        said = [event(choices=[{"index": at, "delta": {"content": part}, "finish_reason": None}]) for at, part in each]
+        ends = [event(choices=[{"index": at, "delta": {}, "finish_reason": "stop"}]) for at in (0, 1)]
+        talk.upstream.play(frames(*said, *ends, event(usage=USAGE), DONE))
+        with official(talk) as client, client.chat.completions.stream(**ASKED, n=2) as stream:
+            stream.until_done()
+            choices: Any = stream.get_final_completion().choices
+        for choice in choices:
+            assert choice.finish_reason == "tool_calls"
+            calls = [(c.function.name, json.loads(c.function.arguments)) for c in choice.message.tool_calls]
+            assert calls == CALLS
+        assert len({call.id for choice in choices for call in choice.message.tool_calls}) == 4
+
+    @MODES
+    def test_a_refusal_stays(self, local: Talk, streamed: bool) -> None:
+        events = (event({"role": "assistant", "content": None, "refusal": ""}), event({"refusal": "I will not."}))
+        body = completion(None, refusal="I will not.")
+        script = frames(*events, event({}, "stop"), DONE) if streamed else reply(body, b"200 OK", JSON)
+        local.upstream.play(script)
+        answer = local.ask(tools=TOOLS, stream=streamed)
+        assert answer.body == (b"".join((*events, event({}, "stop"), DONE)) if streamed else body)
+
+    @MODES
+    @pytest.mark.parametrize("content", ["", None])
+    def test_an_empty_reply_stays(self, local: Talk, streamed: bool, content: str | None) -> None:
+        events = (event({"role": "assistant", "content": content}), event({}, "stop"), event(usage=USAGE), DONE)
+        body = completion(content)
+        local.upstream.play(frames(*events) if streamed else reply(body, b"200 OK", JSON))
+        answer = local.ask(tools=TOOLS, stream=streamed)
+        assert answer.body == (b"".join(events) if streamed else body)
+
+    def test_log_probabilities_leave_with_the_text_that_they_are_of(self, local: Talk) -> None:
+        odds = {"content": [{"token": "x", "logprob": -0.1, "bytes": [120], "top_logprobs": []}]}
+        texts = ("So.", *SAYS.removeprefix("Let me look."))
+        choices = ({"index": 0, "delta": {"content": t}, "logprobs": odds, "finish_reason": None} for t in texts)
+        local.upstream.play(frames(*(event(choices=[choice]) for choice in choices), event({}, "stop"), DONE))
+        with official(local) as client:
+            chunks: list[Any] = list(client.chat.completions.create(**ASKED, stream=True, logprobs=True))
+        said = [(c.delta.content, bool(c.logprobs)) for chunk in chunks for c in chunk.choices]
+        assert [content for content, computed in said if computed] == ["So."]
+        assert any(c.delta.tool_calls for chunk in chunks for c in chunk.choices)
+
+    @pytest.mark.parametrize("end", [END, FIN, RST], ids=["in order", "closed", "reset"])
+    @pytest.mark.parametrize("left", [12, 60])
+    @pytest.mark.parametrize("events_of", [of_chat, of_chat_stream, of_messages, of_responses])
+    def test_a_stream_that_breaks_off_in_a_call(
+        self, spoken: tuple[Talk, str], events_of: Callable[[Talk], Iterator[str]], end: Step, left: int
+    ) -> None:
+        """Whoever listens is told, and nothing says that the call is whole."""
+        talk, text = spoken
+        begun = [event({"role": "assistant", "content": ""}), *(event({"content": c}) for c in text[:-left])]
+        talk.upstream.play(frames(*begun, end=end))
+        seen: list[str] = []
+        with pytest.raises((openai.APIError, anthropic.APIError)):
+            seen.extend(events_of(talk))
+        assert seen
+        assert not {"tool_calls", "stop", "message_stop", "response.completed"} & set(seen)
+
+    def test_a_call_that_cannot_be_mended_is_none_for_any_of_them(self, local: Talk) -> None:
+        text = '<tool_call>{"name": "find", "arguments": {"q": ?, "r"}}</tool_call>'
+        for streamed in (False, True):
+            local.upstream.play(says(text, streamed))
+            assert gathered(local.ask(tools=TOOLS, stream=streamed), streamed)["finish_reason"] == "length"
+        with claude(local) as client:
+            local.upstream.play(says(text, True))
+            with client.messages.stream(**OF_MESSAGES) as messages:
+                assert messages.get_final_message().stop_reason == "max_tokens"
+        with official(local) as other:
+            local.upstream.play(says(text, False))
+            response = other.responses.create(**OF_RESPONSES)
+            assert response.status == "incomplete"
+            assert all(item.type != "function_call" for item in response.output)
+
+    @pytest.mark.parametrize("status", [b"429 Too Many", b"400 Bad", b"500 No"])
+    def test_an_error_of_the_provider_is_one_of_the_clients_api(self, spoken: tuple[Talk, str], status: bytes) -> None:
+        talk, _ = spoken
+        talk.upstream.play(reply(error("oops"), status, JSON))
+        code = int(status.split()[0])
+        with official(talk) as client, claude(talk) as other:
+            for streamed in (False, True):
+                with pytest.raises(openai.APIStatusError) as chat:
+                    client.chat.completions.create(**ASKED, stream=streamed)
+                with pytest.raises(openai.APIStatusError) as responses:
+                    client.responses.create(**OF_RESPONSES, stream=streamed)
+                with pytest.raises(anthropic.APIStatusError) as messages:
+                    other.messages.create(**OF_MESSAGES, stream=streamed)
+                said: Any = (chat.value, responses.value, messages.value)
+                assert [each.status_code for each in said] == [code] * 3
+                assert messages.value.body["type"] == "error"  # type: ignore[call-overload,index]
 
 
 class TestFallback:
@@ -370,6 +582,12 @@ class TestFallback:
             assert answer.status == 500
             assert talk.counts == (1, 0)
 
+    def test_a_tool_that_only_the_next_can_run(self, pair: StartPair) -> None:
+        with pair("{fallback: {}}", about_a=", tools: hermes") as talk:
+            answer = talk.ask(tools=[*TOOLS, {"type": "web_search"}])
+            assert answer.status == 200
+            assert talk.counts == (0, 1)
+
     def test_a_target_of_its_own_kind(self, pair: StartPair) -> None:
         """Two models of one provider may differ."""
         models = "m: [{target: a/m, tools: hermes, response_format: none}], plain: [a/p]"
@@ -384,7 +602,8 @@ class TestFallback:
 class TestOllama:
     """The shape of Ollama's `/v1/chat/completions`: the role in every frame, ids from a handful, times that move on.
 
-    As openai/openai.go of ollama/ollama writes it: `toChunk` and `toChatCompletion`.
+    As openai/openai.go of ollama/ollama writes it (`ToChunks`, `ToChatCompletion`), with the `reasoning` of a model
+    that thinks and, where they were asked for, a frame of `usage`.
     """
 
     HEAD: ClassVar = {"id": "chatcmpl-414", "model": "qwen3", "system_fingerprint": "fp_ollama"}
@@ -406,17 +625,25 @@ class TestOllama:
         "\n```",
     )
 
-    def chunk(self, at: int, content: str, reason: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": {"role": "assistant", "content": content}, "finish_reason": reason}
-        frame = {**self.HEAD, "object": "chat.completion.chunk", "created": 1700000000 + at, "choices": [choice]}
+    THOUGHTS = ("The user", " asks for x.")
+
+    def chunk(self, at: int, reason: str | None = None, **said: str) -> bytes:
+        delta = {"role": "assistant", "content": "", **said}
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return self.frame(at, choices=[choice])
+
+    def frame(self, at: int, **more: Any) -> bytes:
+        frame = {**self.HEAD, "object": "chat.completion.chunk", "created": 1700000000 + at, **more}
         return chunk(b"data: %b\n\n" % json.dumps(frame).encode())
 
     def script(self, streamed: bool) -> bytes:
-        if streamed:
-            frames = [self.chunk(at, piece) for at, piece in enumerate(self.PIECES)]
-            return CHUNKED + b"".join((*frames, self.chunk(99, "", "stop"), chunk(DONE), END))
-        message = {"role": "assistant", "content": "".join(self.PIECES)}
         usage = {"prompt_tokens": 26, "completion_tokens": 30, "total_tokens": 56}
+        if streamed:
+            thoughts = [self.chunk(at, reasoning=piece) for at, piece in enumerate(self.THOUGHTS)]
+            frames = [self.chunk(at, content=piece) for at, piece in enumerate(self.PIECES, len(thoughts))]
+            last = (self.chunk(99, "stop"), self.frame(99, choices=[], usage=usage), chunk(DONE), END)
+            return CHUNKED + b"".join((*thoughts, *frames, *last))
+        message = {"role": "assistant", "content": "".join(self.PIECES), "reasoning": "".join(self.THOUGHTS)}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
         body = {**self.HEAD, "object": "chat.completion", "created": 1700000000, "choices": choices, "usage": usage}
         return reply(json.dumps(body).encode() + b"\n", b"200 OK", JSON)
@@ -425,13 +652,36 @@ class TestOllama:
     def test_it_gets_and_gives_plain_text(self, under: Start, streamed: bool) -> None:
         with under(provider=", tools: prompt, response_format: none") as talk:
             talk.upstream.play(self.script(streamed))
-            answer = talk.ask(tools=TOOLS, stream=streamed)
-        said = gathered(answer, streamed)
-        assert said["finish_reason"] == "tool_calls"
-        assert said["content"].strip() == "Let me look."
-        assert [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in said["tool_calls"]] == [
+            with official(talk) as client:
+                if streamed:
+                    with client.chat.completions.stream(**ASKED, stream_options={"include_usage": True}) as stream:
+                        stream.until_done()
+                        made: Any = stream.get_final_completion()
+                else:
+                    made = client.chat.completions.create(**ASKED)
+            assert "tools" not in talk.sent
+            assert talk.sent["messages"][0]["content"].startswith("## Tools\n")
+        choice = made.choices[0]
+        assert choice.finish_reason == "tool_calls"
+        assert choice.message.content.strip() == "Let me look."
+        assert choice.message.reasoning == "The user asks for x."
+        assert [(c.function.name, json.loads(c.function.arguments)) for c in choice.message.tool_calls] == [
             ("find", {"q": "x"})
         ]
+        assert (made.usage.total_tokens, made.system_fingerprint) == (56, "fp_ollama")
+
+    @pytest.mark.parametrize("kind", ["api_error", "invalid_request_error"])
+    def test_a_model_that_was_left_native_says_so_itself(self, under: Start, kind: str) -> None:
+        """As it came; older versions name another type."""
+        body = {"error": {"message": "gemma3:1b does not support tools", "type": kind, "param": None, "code": None}}
+        with under() as talk:
+            talk.upstream.play(reply(json.dumps(body).encode(), b"400 Bad Request", JSON))
+            with (
+                official(talk) as client,
+                pytest.raises(openai.BadRequestError, match="does not support tools") as said,
+            ):
+                client.chat.completions.create(**ASKED)
+        assert said.value.body == body["error"]
 
     def test_a_later_turn_has_other_ids(self, under: Start) -> None:
         """Its ids come from a thousand: in a long conversation two replies may have the same."""

@@ -174,9 +174,9 @@ def test_an_api_without_conversations_passes() -> None:
 def test_a_reply_that_is_wrong_is_asked_for_again() -> None:
     call = Call()
     assert content(call.ask(asks_for(CODE), says('{"cod":"x"}'), says(GOOD))) == GOOD
-    assert [len(asked["messages"]) for asked in call.calls] == [1, 2]
-    told = call.calls[1]["messages"][-1]
+    (first,), (told,) = (asked["messages"] for asked in call.calls)
     assert told["role"] == "user"
+    assert told["content"].startswith(f"{first['content']}\n\n")
     assert '"{\\"cod\\":\\"x\\"}"' in told["content"]
     assert 'the whole: "code" is a required property' in told["content"]
     assert call.calls[1]["response_format"] == asks_for(CODE)["response_format"]

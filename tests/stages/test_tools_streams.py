@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sidecar.core.chain import Run
 from sidecar.core.decision import Block, Finish
 from sidecar.wire.stream import Frame
 
@@ -69,6 +70,24 @@ def test_the_others_go_on() -> None:
     frames = [begins("read"), more("{}"), begins("shell", 1), more("{}", 1), begins("get", 2), more('{"url": "u"}', 2)]
     streamed = passing(NO_SHELL, NO_HTTP).stream([*frames, *ends()])
     assert streamed.message() == (DENIED, [("read", "{}"), ("get", '{"url": "u"}')], "tool_calls")
+
+
+def test_calls_are_counted_without_those_that_were_taken_out() -> None:
+    """Clients keep calls in a list: one that begins at 1 without a 0 breaks them."""
+    frames = [begins("read", 0), more("{}", 0), begins("shell", 1), more("{}", 1), begins("shell", 2), more("{}", 2)]
+    frames += [begins("get", 3), more('{"url":', 3), more(' "u"}', 3), begins("read", 4), more("{}", 4), *ends()]
+    streamed = passing(NO_SHELL, NO_HTTP).stream(frames)
+    told = [part["index"] for each in streamed.documents for part in each["choices"][0]["delta"].get("tool_calls", ())]
+    assert told == [0, 0, 1, 1, 1, 2, 2]
+    assert streamed.message()[1] == [("read", "{}"), ("get", '{"url": "u"}'), ("read", "{}")]
+
+
+def test_a_call_that_has_begun_keeps_its_number() -> None:
+    frames = [begins("read", 1), more("{", 1), begins("shell", 0), more("{}", 0), more("}", 1), begins("get", 2)]
+    streamed = passing(NO_SHELL).stream([*frames, *ends()])
+    assert streamed.message()[1] == [("read", "{}"), ("get", "")]
+    told = [part["index"] for each in streamed.documents for part in each["choices"][0]["delta"].get("tool_calls", ())]
+    assert told == [1, 1, 1, 2]
 
 
 def test_a_call_that_went_before_keeps_the_reason_for_the_end() -> None:
@@ -212,14 +231,15 @@ def frames_of(content: str, calls: Sequence[tuple[str, str]], at: Sequence[int],
 
 
 @settings(deadline=None)
-@given(CALLS, st.lists(st.integers(0, 40), max_size=6), st.booleans())
+@given(CALLS, st.lists(st.integers(0, 40), max_size=6), st.booleans(), st.sampled_from(("pass", "deny")))
 def test_the_same_decisions_whatever_the_cut_of_the_stream(
-    calls: list[tuple[str, str]], at: list[int], joined: bool
+    calls: list[tuple[str, str]], at: list[int], joined: bool, on_invalid: str
 ) -> None:
     whole = says(*[call(name, arguments, f"c{n}") for n, (name, arguments) in enumerate(calls)], content="Hm.")
-    held = Talk(*RULES, on_deny="drop").hold(whole)
-    heard = Talk(*RULES, on_deny="drop").hear(whole)
-    streamed = passing(*RULES, on_deny="drop").stream(frames_of("Hm.", calls, at, joined=joined))
+    held = Talk(*RULES, on_deny="drop", on_invalid=on_invalid).hold(whole)
+    heard = Talk(*RULES, on_deny="drop", on_invalid=on_invalid).hear(whole)
+    frames = frames_of("Hm.", calls, at, joined=joined)
+    streamed = passing(*RULES, on_deny="drop", on_invalid=on_invalid).stream(frames)
     content, kept, reason = streamed.message()
     for outcome in (held, heard):
         said = [
@@ -229,6 +249,21 @@ def test_the_same_decisions_whatever_the_cut_of_the_stream(
     assert held.content == heard.content
     # A stream's notices follow what has left.
     assert (held.content or "").replace("Hm.\n\n", "Hm.") == content
+
+
+@settings(deadline=None)
+@given(CALLS, st.lists(st.integers(0, 40), max_size=6), st.booleans())
+def test_the_same_is_recorded_whatever_the_cut_of_the_stream(
+    calls: list[tuple[str, str]], at: list[int], joined: bool
+) -> None:
+    def told(run: Run) -> list[str]:
+        return sorted(found.rule for verdict in run.verdicts for found in verdict.findings)
+
+    whole = says(*[call(name, arguments, f"c{n}") for n, (name, arguments) in enumerate(calls)], content="Hm.")
+    held = Talk(*RULES, on_deny="drop").hold(whole)
+    heard = Talk(*RULES, on_deny="drop").hear(whole)
+    streamed = passing(*RULES, on_deny="drop").stream(frames_of("Hm.", calls, at, joined=joined))
+    assert told(held.run) == told(heard.run) == told(streamed.run)
 
 
 def test_json_that_is_no_call_is_left_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.errors import StoreUnavailable
 from sidecar.stores import approvals as module
-from sidecar.stores.approvals import Approvals, Decided, Desk, Pending, open_approvals
+from sidecar.stores.approvals import NOT_ASKED, Approvals, Decided, Desk, Pending, open_approvals
 from tests.stores.ledgers import Bank
 
 pytestmark = pytest.mark.anyio
@@ -208,8 +208,48 @@ async def test_too_many_wait(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> Non
         async def put(self, pending: Pending) -> bool:
             return False
 
-    assert await Desk(Full(lambda: 0.0)).ask(pending(bank), 5) is None
+    assert await Desk(Full(lambda: 0.0)).ask(pending(bank), 5) == NOT_ASKED
 
 
 async def test_a_store_out_of_reach_means_no(bank: Bank, quick: None) -> None:
-    assert await Desk(open_approvals("redis://127.0.0.1:1/0", lambda: 0.0)).ask(pending(bank), 5) is None
+    assert await Desk(open_approvals("redis://127.0.0.1:1/0", lambda: 0.0)).ask(pending(bank), 5) == NOT_ASKED
+
+
+async def test_a_client_that_leaves_while_its_call_is_put_down(bank: Bank, store: Approvals) -> None:
+    """A store goes on with what was asked of it: what it has put down then is taken away all the same."""
+
+    class Slow(module.MemoryApprovals):
+        async def put(self, pending: Pending) -> bool:
+            await super().put(pending)
+            await asyncio.sleep(3600)
+            return True
+
+    slow = Slow(lambda: bank.now)
+    asked = asyncio.create_task(Desk(slow).ask(pending(bank), 30))
+    await listed(slow, 1)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await slow.listed() == []
+
+
+async def test_a_store_that_is_away_for_a_moment_is_asked_again(bank: Bank, quick: None) -> None:
+    class Shaky(module.MemoryApprovals):
+        left = 3
+
+        async def look(self, id: str) -> Decided | None:
+            self.left -= 1
+            if self.left > 0:
+                raise StoreUnavailable("away")
+            return await super().look(id)
+
+    shaky = Shaky(lambda: bank.now)
+    asked = asyncio.create_task(Desk(shaky).ask(pending(bank), 30))
+    await listed(shaky, 1)
+    await shaky.decide("a", YES)
+    assert await asked == YES
+
+
+async def test_what_is_decided_too_late_is_not_decided(bank: Bank, store: Approvals, quick: None) -> None:
+    assert await Desk(store).ask(pending(bank), 0.05) is None
+    assert await store.decide("a", YES) is None

@@ -39,6 +39,13 @@ def test_calls_without_ids_go_by_their_number() -> None:
     assert ran.in_order([("", "b")]) == [("", "a"), ("", "b")]
 
 
+def test_calls_whose_ids_are_by_place_go_by_their_number() -> None:
+    ran = Ran()
+    ran.add([("call_0", "a"), ("call_0", "b")])
+    assert ran.in_order([("call_0", "b")]) == [("call_0", "a"), ("call_0", "b")]
+    assert ran.in_order([("call_0", "a"), ("call_1", "b")]) == [("call_0", "a"), ("call_1", "b")]
+
+
 def test_the_same_turn_again_takes_back_what_it_had_called() -> None:
     ran = Ran()
     ran.begin(1)

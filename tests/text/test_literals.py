@@ -98,6 +98,22 @@ def test_stops() -> None:
     assert reader.rest == "</tool_call> b"
 
 
+@pytest.mark.parametrize("word", ["12", "yes <b> x", "</tool_calls>"])
+def test_a_bare_word_ends_before_a_stop(word: str) -> None:
+    text = f'{{"a": [{word}</tool_call> b'
+    whole_, cut = Literals(stops=("</tool_call>",)), Literals(stops=("</tool_call>",))
+    made = whole_.feed(text)
+    assert json.loads(made) == {"a": [12 if word == "12" else word]}
+    assert "".join(map(cut.feed, text)) == made
+    assert whole_.rest == cut.rest == "</tool_call> b"
+
+
+def test_a_stop_is_no_value() -> None:
+    reader = Literals(stops=("</tool_call>",))
+    reader.feed('{"a": </tool_call>')
+    assert reader.broken
+
+
 def test_text_behind_is_left() -> None:
     reader = Literals()
     assert reader.feed('{"a":1}} x') == '{"a":1}'

@@ -5,6 +5,7 @@ decided. Every other reply passes as it comes, its calls watched on their lanes.
 
     config    what a policy says
     path      which values of a call's arguments a condition is about
+    reach     rules that no call can come to
     rules     the rules, compiled, and what the first that fits says
     asked     what a request says that calls are measured by
     pins      definitions that change within a session
@@ -18,7 +19,8 @@ decided. Every other reply passes as it comes, its calls watched on their lanes.
 """
 
 from .config import ArgumentConfig, ResultsConfig, RuleConfig, ToolsConfig, name_of
+from .reach import unreachable
 from .results import Results
 from .stage import Tools
 
-__all__ = ["ArgumentConfig", "Results", "ResultsConfig", "RuleConfig", "Tools", "ToolsConfig", "name_of"]
+__all__ = ["ArgumentConfig", "Results", "ResultsConfig", "RuleConfig", "Tools", "ToolsConfig", "name_of", "unreachable"]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ...stores.runs import Call as Earlier
 from ...text.schemas import Checker, SchemaError
+from ...wire import jsondoc
 from ...wire.conversation import Asked, Called, Choice, Replied, Tool
 from .rules import Proposed, Unreadable
 
@@ -72,6 +73,10 @@ def earlier(asked: Asked) -> list[Earlier]:
     return [(each.id, each.name) for each in asked.history if isinstance(each, Called)]
 
 
-def turn(asked: Asked) -> int:
-    """Tells a request apart from those before and after it in its run."""
-    return hash(tuple((type(each).__name__, each.id, each.name) for each in asked.history))
+def turn(document: Mapping[str, Any]) -> int:
+    """Tells a request apart from those before and after it in its run.
+
+    All of it counts: a history that is always cut to the same length, or that names calls by their place, is the same
+    from one request to the next.
+    """
+    return hash(jsondoc.encode(document))

@@ -11,7 +11,6 @@ from ...stores.runs import MAX_RECENT
 from ...text.engine import Program
 from ...text.pattern import parse as parse_pattern
 from ...text.pattern import render
-from ...text.schemas import Checker, SchemaError
 from .path import parse as parse_path
 
 MAX_RULES: Final = 1_000
@@ -85,15 +84,6 @@ class ArgumentConfig(Strict):
         except PatternError as error:
             raise _fault(error) from None
         return pattern
-
-    @field_validator("form")
-    @classmethod
-    def _is_schema(cls, form: Any) -> Any:
-        try:
-            Checker.of(form)
-        except SchemaError as error:
-            raise PydanticCustomError("schema", "{message}", {"message": str(error)}) from None
-        return form
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> "ArgumentConfig":

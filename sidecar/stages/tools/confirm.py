@@ -1,5 +1,6 @@
 """`decision: confirm`: a call that waits for an admin, as long as the policy says."""
 
+import re
 import secrets
 from typing import Final
 
@@ -13,6 +14,8 @@ from .told import named
 # How much of a call's arguments an admin is shown, after what looks like a secret was taken out.
 SHOWN_ARGUMENTS: Final = 4_000
 _MAX_NAME: Final = 200
+# Printable ASCII, which is all that keys consist of.
+_ESCAPED: Final = re.compile(r"\\u00([2-7][0-9a-fA-F])")
 _MAX_REASON: Final = 1_000
 _NOBODY: Final = "nobody has approved it in time"
 _REFUSED: Final = "it was not approved"
@@ -41,11 +44,11 @@ def _pending(exchange: Exchange, call: Proposed, judged: Judged, seconds: float)
     return Pending(
         id=f"apr_{secrets.token_hex(12)}",
         rule=judged.rule,
-        tool=named(call.name),
+        tool=named(_shown(call.name, _MAX_NAME)),
         arguments=shown(call),
         tenant=exchange.tenant,
-        agent=error_excerpt(who.agent, _MAX_NAME),
-        run=error_excerpt(who.run, _MAX_NAME),
+        agent=_shown(who.agent, _MAX_NAME),
+        run=_shown(who.run, _MAX_NAME),
         asked_at=now,
         expires_at=now + seconds,
     )
@@ -56,5 +59,10 @@ def shown(call: Proposed) -> str:
     try:
         text = call.arguments if call.free else jsondoc.encode(call.value()).decode()
     except Unreadable:
-        text = call.arguments
-    return error_excerpt(text, SHOWN_ARGUMENTS)
+        text = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), call.arguments)
+    return _shown(text, SHOWN_ARGUMENTS)
+
+
+def _shown(text: str, limit: int) -> str:
+    """Redacted, then bounded. Half of a surrogate pair, which no store takes, is written out."""
+    return error_excerpt(text.encode("utf-8", "backslashreplace").decode(), limit)

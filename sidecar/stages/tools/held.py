@@ -91,11 +91,11 @@ class Held:
     def _weighed(self, called: Called, reply: Replied, courses: dict[int, Course]) -> Weighed:
         course = courses.setdefault(called.choice, self.course.branch())
         proposed = Proposed(called.name, called.arguments, free=called.free, id=called.id)
-        judged = self.rules.judge(proposed, course)
         fault = None if is_cut(reply, called.choice) else self.offer.fault(proposed)
-        if judged.word != "deny":
+        weighed = Weighed(called, proposed, self.rules.judge(proposed, course), fault)
+        if self._final(weighed).word != "deny":
             course.add(proposed)
-        return Weighed(called, proposed, judged, fault)
+        return weighed
 
     def _denied(self, weighed: Sequence[Weighed]) -> list[Weighed]:
         return [one for one in weighed if self._final(one).word == "deny"]
@@ -193,8 +193,9 @@ class Held:
             reply.drop([one.called for one in gone], "\n\n".join(notices))
         if self._missing(reply):
             self.found.append(finding(INVALID, "pass"))
+        taken = {(one.called.choice, one.called.position) for one in denied}
         for one in weighed:
-            if one not in denied:
+            if (one.called.choice, one.called.position) not in taken:
                 self.course.remember(one.proposed)
         return self._answer(heard, heard.document if denied else None)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ...stores.runs import MAX_NAME
 from ...wire import jsondoc
 from ...wire.conversation import Tool
 
@@ -27,6 +28,11 @@ def _canonical(definition: Any) -> bytes:
         return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
 
 
+def _short(name: str) -> str:
+    """What stands for a name: a request may hold names of any length, and what is kept is bounded."""
+    return name if len(name) <= MAX_NAME else hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def changed(pins: dict[str, bytes], tools: Iterable[Tool], *, follow: bool) -> list[str]:
     """The names of tools that are no more what they were. One that is new is pinned; with `follow`, changed ones are
     pinned anew, so that each change is told once."""
@@ -35,11 +41,12 @@ def changed(pins: dict[str, bytes], tools: Iterable[Tool], *, follow: bool) -> l
         by_name.setdefault(tool.name, []).append(tool.definition)
     found = []
     for name, definitions in by_name.items():
-        now, before = digest(definitions), pins.get(name)
+        kept = _short(name)
+        now, before = digest(definitions), pins.get(kept)
         if before is None and len(pins) < MAX_TOOLS:
-            pins[name] = now
+            pins[kept] = now
         elif before != now:
             found.append(name)
             if follow and before is not None:
-                pins[name] = now
+                pins[kept] = now
     return found

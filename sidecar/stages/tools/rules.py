@@ -99,10 +99,11 @@ class Condition:
 
     def fits(self, call: Proposed) -> bool:
         """Raises Unreadable."""
-        if call.free and self.path.steps:
-            raise Unreadable("a text that is no JSON has no parts")
-        values = self.path.values(call.value())
-        return any(self._fits(value) for value in values)
+        value = call.value()
+        if isinstance(value, str) and self.path.steps:
+            # Free text, or JSON written twice: a lenient agent reads it once more, and finds what is not seen here.
+            raise Unreadable("a text has no parts")
+        return any(map(self._fits, self.path.values(value)))
 
     def _fits(self, value: Any) -> bool:
         if self.schema is not None:
@@ -260,6 +261,11 @@ class Rules:
                 if not rule.depends:
                     return False
         return self.default == "deny"
+
+    @property
+    def may_deny_any(self) -> bool:
+        """Whether there is a call, of whatever tool, that may come to be denied or held."""
+        return self.default == "deny" or any(rule.word != "allow" for rule in self.rules)
 
     def asks_arguments(self, name: str) -> bool:
         """Whether more than its name and what came before decides about a call of this tool."""

@@ -7,7 +7,8 @@ from ..repairing import quoted
 
 PLACE: Final = Surface("tools.calls", Kind.TOOL_CALLS)
 DEFINITIONS: Final = Surface("tools.definitions", Kind.TOOLS)
-# What findings are called that are no rule's.
+# What findings are called that are no rule's. `TOOLS`: of a reply in which no rule can see calls.
+TOOLS: Final = "tools"
 INVALID: Final = "on_invalid"
 UNKNOWN: Final = "on_unknown"
 PIN: Final = "pin"

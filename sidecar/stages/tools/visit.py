@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.decision import PASS, Block, Decision, Pass
+from ...core.decision import PASS, Answer, Block, Decision, Pass
 from ...core.events import Event
 from ...core.exchange import Exchange, Request
 from ...core.identity import Identity
@@ -27,7 +27,7 @@ _NAMED = ("function", "custom")
 
 
 class ToolsVisit(Visit):
-    """Without `watching` the reply passes: it has been decided whole, or nothing is asked of it."""
+    """Without `watching` the reply passes: it has been decided whole."""
 
     def __init__(self, stage: "Tools", exchange: Exchange) -> None:
         self._stage, self._exchange = stage, exchange
@@ -43,14 +43,20 @@ class ToolsVisit(Visit):
             return PASS
         asked = view.asked(document)
         found = self._changed_tools(asked)
+        offer, course = Offer.of(asked, document), self._course(asked, document)
         if found and stage.config.pin == "block":
+            # In shadow there is a reply all the same.
+            self._watch(offer, course)
             return Block(PIN, DEFINITIONS, found)
-        offer, course = Offer.of(asked, document), self._course(asked)
         if request.port is None or not self._holds(offer, document):
             self._watch(offer, course)
             return Pass(found) if found else PASS
         held = Held(stage, self._exchange, view, offer, self._rules, course, [*found])
-        return await held.decide(request.port, document)
+        decision = await held.decide(request.port, document)
+        if isinstance(decision, Answer) and decision.heard.document is None:
+            # It broke off, or was ended further in: what it calls has not been decided.
+            self._watch(offer, course)
+        return decision
 
     def feed(self, event: Event) -> Sequence[Event]:
         return (event,) if self._watching is None else self._watching.feed(event)
@@ -86,12 +92,12 @@ class ToolsVisit(Visit):
         names = changed(pins, asked.tools, follow=pin == "flag")
         return tuple(finding(PIN, "changed", DEFINITIONS) for _ in names)
 
-    def _course(self, asked: Asked) -> Course:
+    def _course(self, asked: Asked, document: dict[str, Any]) -> Course:
         """What the run has called, as the request says and as is remembered; nothing where no rule asks."""
         if not self._rules.remembers:
             return Course(Ran(), ())
         ran = self._runs.run(_whose(self._exchange, self._exchange.identity.run))
-        ran.begin(turn(asked))
+        ran.begin(turn(document))
         return Course(ran, earlier(asked))
 
     @property

@@ -4,28 +4,31 @@ The same for a stream, a whole reply and a reply that the provider has kept: wha
 gathered, and decided when the call is over, or as soon as its name is known where that is enough.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ...core.decision import Block, Finish
-from ...core.events import Dropped, End, Event, Found, Goes, Made, Stopped, Text, Waits
+from ...core.events import Began, Dropped, End, Event, Found, Goes, Made, Stopped, Text, Waits
 from ...core.surface import Kind, Lane
 from .asked import Offer
 from .config import ToolsConfig
 from .confirm import unheld
 from .rules import MAX_ARGUMENTS, Course, Judged, Proposed, Rules
-from .told import INVALID, finding, notice
+from .told import INVALID, TOOLS, finding, notice
 
 Key = tuple[int, int | str]
 # Where an item's texts are told apart by their fields: the tool's own name, not that of its server or namespace.
 _NAME_PARTS: Final = ("name", "function_call")
+_WHITE: Final = " \t\r\n\ufeff"
+_ERROR: Final = 400
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Seen:
     """A call as far as it has come. `named`: its name is whole, `over`: so are its arguments, `waits`: the client gets
-    nothing that follows until it is decided."""
+    nothing that follows until it is decided. `needs`: whether its arguments decide about it, once that is known."""
 
     key: Key
     lane: Lane | None = None
@@ -36,6 +39,8 @@ class Seen:
     named: bool = False
     over: bool = False
     waits: bool = False
+    needs: bool | None = None
+    decided: bool = False
     dropped: bool = False
 
     @property
@@ -54,7 +59,7 @@ class Watching:
         self._config, self._rules, self._offer, self._course = config, rules, offer, course
         self._branches: dict[int, Course] = {}
         self._last: dict[Key, Seen] = {}
-        self._open: list[Seen] = []
+        self._open: deque[Seen] = deque()
         self._said: list[str] = []
         self._over = False
 
@@ -62,6 +67,10 @@ class Watching:
         if self._over:
             return (event,)
         match event:
+            case Began(status):
+                self._over = status >= _ERROR
+            case Text(lane, text) if lane.surface.closed:
+                return (event, *self._unread(lane, text))
             case Text(lane, text, last):
                 if lane.surface.kind is Kind.TOOL_CALLS:
                     return self._call_text(event)
@@ -72,6 +81,17 @@ class Watching:
             case Made(lane):
                 return (event, *self._end(lane, over=True))
         return (event,)
+
+    def _unread(self, lane: Lane, text: str) -> Iterator[Event]:
+        """An object that we cannot read may be a reply with calls for a client that can."""
+        offers = bool(self._offer.tools) or not self._offer.complete
+        if offers and self._denies and text.lstrip(_WHITE).startswith("{"):
+            found = finding(TOOLS, "unreadable", lane.surface)
+            yield from self._stopped(Block(TOOLS, lane.surface, (found,), as_error=True, failed=True))
+
+    @property
+    def _denies(self) -> bool:
+        return self._rules.may_deny_any or self._config.on_invalid != "pass"
 
     # --- what a call says ---
 
@@ -84,21 +104,21 @@ class Watching:
         seen = self._last.get(_key(lane))
         if seen is not None and seen.dropped:
             return ()
+        decided: list[Event] = []
         if seen is None or (seen.named and seen.lane is not None):
-            seen = self._opened(_key(lane), before=seen)
+            # Where it takes another's place, that one is over.
+            decided += () if seen is None else self._ended(seen)
+            seen = self._opened(_key(lane))
         seen.lane = lane
         seen.names.append(event.text)
         seen.named = seen.named or event.last or bool(seen.arguments)
-        decided = list(self._settled())
-        if seen in self._open and not seen.waits and not self._over:
+        decided += self._settled()
+        if not (seen.decided or seen.waits or self._over):
             seen.waits = True
             return (event, *decided, Waits(lane))
         return decided if seen.dropped else (event, *decided)
 
-    def _opened(self, key: Key, before: Seen | None = None) -> Seen:
-        """A call begins. Where it takes another's place, that one is over."""
-        if before is not None:
-            before.over = True
+    def _opened(self, key: Key) -> Seen:
         seen = self._last[key] = Seen(key)
         self._open.append(seen)
         return seen
@@ -113,34 +133,47 @@ class Watching:
             return ()
         seen.named = seen.named or bool(seen.names)
         seen.free = not event.lane.surface.json
-        seen.over = seen.over or event.last
         if seen.size <= MAX_ARGUMENTS:
             # What follows is not kept: they are already too long to be looked into.
             seen.arguments.append(event.text)
             seen.size += len(event.text)
-        return (event, *self._settled())
+        ended = self._ended(seen) if event.last else ()
+        return (event, *ended, *self._settled())
 
     def _end(self, lane: Lane, *, over: bool) -> Iterator[Event]:
         seen = self._last.get(_key(lane))
         if seen is not None:
             seen.named = seen.named or bool(seen.names)
-            seen.over = seen.over or over
+            if over:
+                yield from self._ended(seen)
             yield from self._settled()
+
+    def _ended(self, seen: Seen) -> Iterator[Event]:
+        """All of a call is there. One that has gone already is looked at for the record."""
+        if seen.decided and not (seen.over or seen.dropped) and seen.lane is not None:
+            yield from self._noted(seen, seen.lane)
+        seen.over = True
 
     # --- what becomes of it ---
 
     def _settled(self) -> Iterator[Event]:
         """Calls are decided in their order: what comes after one may depend on it."""
-        for seen in [*self._open]:
+        at = 0
+        while at < len(self._open) and not self._over:
+            seen = self._open[at]
             if seen.lane is None:
+                at += 1
                 continue
-            if self._over or not self._complete(seen):
+            if not self._complete(seen):
                 return
-            self._open.remove(seen)
+            del self._open[at]
+            seen.decided = True
             yield from self._decided(seen, seen.lane)
 
     def _complete(self, seen: Seen) -> bool:
-        return seen.named and (seen.over or not self._needs_arguments(seen.name))
+        if seen.named and seen.needs is None:
+            seen.needs = self._needs_arguments(seen.name)
+        return seen.named and (seen.over or not seen.needs)
 
     def _needs_arguments(self, name: str) -> bool:
         if self._rules.asks_arguments(name):
@@ -156,6 +189,13 @@ class Watching:
         self._course.remember(call)
         if seen.waits:
             yield Goes(lane)
+        if seen.over:
+            yield from self._noted(seen, lane)
+
+    def _noted(self, seen: Seen, lane: Lane) -> Iterator[Event]:
+        """What is wrong with a call that goes all the same."""
+        if self._config.on_invalid == "pass" and self._offer.fault(seen.proposed):
+            yield Found(finding(INVALID, "pass", lane.surface), "flag")
 
     def _judged(self, call: Proposed, lane: Lane) -> Judged:
         """Nothing can be asked or waited for here: what would be, is denied."""

@@ -23,8 +23,9 @@ class Bridge(Protocol):
     PATH: bytes
     """Where the provider's endpoint is, after its base, such as `b"/v1/chat/completions"`."""
 
-    unknown: tuple[str, ...]
-    """Tools that the model called in its text and that the request does not have."""
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Tools that the model called in its text and that the request does not have: the first few of them."""
 
     def request(self) -> Document:
         """The provider's request.

@@ -8,7 +8,7 @@ of calls are made from the provider's reply, so that the same request and reply 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 from .. import several
 from ..bridges import Bridge as Across_
@@ -46,7 +46,10 @@ class Bridge:
         self._key = ""
         self._choices: dict[int, Choice] = {}
         self._last: Document = {}
-        self.unknown: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return tuple(name for choice in self._choices.values() for name in choice.unknown)
 
     def request(self) -> Document:
         return self._request
@@ -60,7 +63,6 @@ class Bridge:
         if self._asked is NOTHING or not found:
             return document
         told = [self._whole(document, index, choice) for index, choice in found]
-        self._tell_unknown()
         same = all(new is old for new, (_, old) in zip(told, found, strict=True))
         return document if same else {**document, "choices": told}
 
@@ -69,14 +71,11 @@ class Bridge:
             return (document,)
         if several.is_error(document):
             return [*self.finish(), document]
-        frames = self._frames(document)
-        self._tell_unknown()
-        return frames
+        return self._frames(document)
 
     def finish(self) -> Sequence[Document]:
         """What was held of choices that have not come to their end. No reason for an end: they must not look whole."""
         held = [(index, delta) for index, choice in self._choices.items() for delta in choice.finish()]
-        self._tell_unknown()
         return [_frame(self._last, [{"index": at, "delta": delta, "finish_reason": None}]) for at, delta in held]
 
     # --- choices ---
@@ -109,9 +108,6 @@ class Bridge:
         """Told apart from those of earlier turns also where a server counts its replies anew, or not at all."""
         told = f"{self._key}/{choice}/{call}".encode("utf-8", "surrogatepass")
         return f"call_{blake2b(told, digest_size=_ID_BYTES).hexdigest()}"
-
-    def _tell_unknown(self) -> None:
-        self.unknown = tuple(name for choice in self._choices.values() for name in choice.unknown)
 
     # --- frames ---
 
@@ -156,7 +152,10 @@ class Across:
 
     def __init__(self, client: Across_, tools: Bridge) -> None:
         self._client, self._tools = client, tools
-        self.unknown: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return self._tools.unknown
 
     def request(self) -> Document:
         return self._tools.request()
@@ -165,16 +164,11 @@ class Across:
         return self._client.error(document, status)
 
     def reply(self, document: Document) -> Document:
-        return self._client.reply(self._heard(self._tools.reply(document)))
+        return self._client.reply(self._tools.reply(document))
 
     def feed(self, document: Document) -> Sequence[Document]:
-        frames = self._heard(self._tools.feed(document))
-        return [told for frame in frames for told in self._client.feed(frame)]
+        return [told for frame in self._tools.feed(document) for told in self._client.feed(frame)]
 
     def finish(self) -> Sequence[Document]:
-        frames = self._heard(self._tools.finish())
-        return [*(told for frame in frames for told in self._client.feed(frame)), *self._client.finish()]
-
-    def _heard(self, told: Any) -> Any:
-        self.unknown = self._tools.unknown
-        return told
+        rest = [told for frame in self._tools.finish() for told in self._client.feed(frame)]
+        return [*rest, *self._client.finish()]

@@ -12,10 +12,10 @@ from .asked import INPUT, Asked
 from .content import texts_of
 from .pieces import Argued, Begun, Ended, Misnamed, Piece, Said, Thought
 
-# Ends that stay what the provider says, also where there are calls.
-_KEPT: Final = frozenset(("length", "model_length", "content_filter", "error", "insufficient_system_resource"))
-_CUT: Final = frozenset(("length", "model_length"))
+# The model was stopped: such an end stays what the provider says also where there are calls, and closes none of them.
+_STOPPED: Final = ("length", "model_length", "content_filter", "error", "insufficient_system_resource")
 _CALLS: Final = ("tool_calls", "function_call")
+_MOST_UNKNOWN: Final = 8
 # What is computed over a text that has changed.
 _COMPUTED: Final = ("logprobs", "token_ids")
 # The order in which a delta is read. What comes out of it needs another one.
@@ -30,7 +30,7 @@ class Reads(Protocol):
 
 
 class Choice:
-    """`id_of` gives a call's id by its number. `unknown` names what the model called and there is not."""
+    """`id_of` gives a call's id by its number. `unknown` names what the model called and there is not, each once."""
 
     def __init__(self, reader: Reads, asked: Asked, id_of: Callable[[int], str]) -> None:
         self._reader, self._asked, self._id_of = reader, asked, id_of
@@ -54,7 +54,7 @@ class Choice:
         reason = choice.get("finish_reason")
         pieces = self._reader.feed(text) if text and not self._native else []
         if reason:
-            pieces = [*pieces, *self._finish(cut=reason in _CUT)]
+            pieces = [*pieces, *self._finish(cut=reason in _STOPPED)]
         same = self._native or ("".join(_said(pieces)) == text and all(isinstance(p, Said | Misnamed) for p in pieces))
         deltas = self._deltas(pieces)
         end = self._reason(reason)
@@ -86,7 +86,7 @@ class Choice:
 
     def _reason(self, reason: Any) -> Any:
         """A call that was begun and never came to its end cannot be made: such a reply was cut off."""
-        if not reason or not self._calls or reason in _KEPT:
+        if not reason or not self._calls or reason in _STOPPED:
             return reason
         if self._open:
             return "length"
@@ -102,7 +102,7 @@ class Choice:
             return None
         behind = {"tool_calls": self._behind(said["tool_calls"])} if said.get("tool_calls") else {}
         deltas = [*held, {**said, **behind}]
-        return list(self._steps(choice, {}, deltas, choice.get("finish_reason")))
+        return list(self._steps(choice, {}, deltas, self._reason(choice.get("finish_reason"))))
 
     def _behind(self, calls: Any) -> Any:
         """Calls counted on from those that were read from text."""
@@ -158,7 +158,8 @@ class Choice:
                     name, arguments = self._free.pop(index)
                     yield self._custom(index, name, "".join(arguments))
             case Misnamed(name=name):
-                self.unknown.append(name)
+                if len(self.unknown) < _MOST_UNKNOWN and name not in self.unknown:
+                    self.unknown.append(name)
 
     def _call(self, index: int, function: Document, *, begins: bool = False) -> Document:
         if self._asked.legacy:

@@ -44,7 +44,11 @@ _LONGEST_SPELLING: Final = 6
 
 @dataclass(slots=True)
 class _Envelope:
-    """`marked`: something other than JSON says that it is a call. `shaped`: it has arguments that are an object."""
+    """What is known of it so far.
+
+    `marked`: something other than JSON says that it is a call. `shaped`: it has arguments that are an object. `wrong`:
+    it is text, whatever else is in it. `begun`: it is a call. `whole`: a call with all of its arguments.
+    """
 
     marked: bool
     name: str | None = None
@@ -64,7 +68,7 @@ def read_envelope(tape: Tape, *, marked: bool) -> Steps[None]:
     except Broken:
         closed = False
     if closed and marked and envelope.name and not envelope.shaped and not envelope.wrong:
-        envelope.arguments = "{}"
+        envelope.arguments, envelope.shaped = "{}", True
         _settle(tape, envelope)
     if envelope.whole:
         tape.end()
@@ -163,13 +167,14 @@ def _arguments(tape: Tape, envelope: _Envelope, char: str) -> Steps[None]:
 
 
 def _spelt_arguments(tape: Tape, envelope: _Envelope) -> Steps[None]:
-    """Arguments that are a string with an object in it, or null."""
+    """Arguments that are a string with an object in it. Where it is marked as a call, they may be empty or null."""
     parts: list[str] = []
     yield from Values(tape.cursor, parts.append, strict=True).value()
     if envelope.wrong:
         return
     value = json.loads("".join(parts))
-    made = whole(value) if isinstance(value, str) else "{}" if value is None and envelope.marked else None
+    empty = value is None or (isinstance(value, str) and not value.strip())
+    made = "{}" if empty and envelope.marked else whole(value) if isinstance(value, str) else None
     if made is None or made[0] != "{":
         _is_none(tape, envelope)
         return

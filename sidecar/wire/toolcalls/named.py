@@ -18,7 +18,8 @@ LABEL: Final = re.compile(r"[\w+.#-]+")
 
 _NAME: Final = re.compile(r"[^\s<>{}\[\]｜]+")
 _KEY: Final = re.compile(r"[^>\r\n]+")
-_LINE: Final = re.compile(r"[^<\n]+")
+_LINE: Final = re.compile(r"[^<\r\n]+")
+_LINE_ENDS: Final = ("\r\n", "\n")
 _UP_TO_TAG: Final = re.compile(r"[^<]+")
 _DEEPSEEK_SEPARATOR: Final = ("<｜tool▁sep｜>",)
 _PARAMETER: Final = "<parameter="
@@ -30,11 +31,11 @@ _CHANNEL: Final = re.compile(r"<\|channel\|>\s*(\w+)")
 _MAY_BE_JSON: Final = frozenset('{[-0123456789tfnTFN"')
 
 
-def read_arguments(tape: Tape, name: str) -> Steps[None]:
-    """The object at the cursor is the arguments of a call by this name."""
+def read_arguments(tape: Tape, name: str, stops: tuple[str, ...] = ()) -> Steps[None]:
+    """The object at the cursor is the arguments of a call by this name. `stops` end it beside those of the tape."""
     if tape.knows(name) and tape.begin(name):
         try:
-            yield from Values(tape.cursor, tape.argue, stops=tape.stops()).value()
+            yield from Values(tape.cursor, tape.argue, stops=stops + tape.stops()).value()
         except Broken:
             tape.leave()
         else:
@@ -154,10 +155,9 @@ def _value_text(tape: Tape, value: "_Parameter | _Unwanted") -> Steps[None]:
         if run := cursor.run(_LINE):
             value.put(line_end + run)
             line_end = ""
-        elif char == "\n":
-            cursor.at += 1
+        elif ends := (yield from cursor.word(_LINE_ENDS)):
             value.put(line_end)
-            line_end = "" if first else "\n"
+            line_end = "" if first else ends
         else:
             word = yield from cursor.ahead(_PARAMETER_ENDS)
             if word == _PARAMETER_ENDS[0]:
@@ -262,7 +262,7 @@ def _header(tape: Tape) -> Steps[str | None]:
 
 def _message_to(tape: Tape, name: str) -> Steps[None]:
     if (yield from tape.peek_past_space()) == "{":
-        yield from read_arguments(tape, name)
+        yield from read_arguments(tape, name, _MESSAGE_ENDS)
     elif tape.knows(name) and (yield from tape.cursor.ahead(("<|call|>",))) and tape.begin(name):
         tape.argue("{}")
         tape.end()

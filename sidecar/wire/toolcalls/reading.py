@@ -36,6 +36,7 @@ _TRIGGER: Final = re.compile(r"[{\[`<]").search
 _SPACES: Final = re.compile(r"[^\S\n]+")
 _REST_OF_LINE: Final = re.compile(r"[^`\n<\[]+")
 _UP_TO: Final = {"<": re.compile(r"[^<]+"), "[": re.compile(r"[^\[]+")}
+_LABELS_OF_CALLS: Final = frozenset(("tool_call", "tool_calls", "function_call"))
 _BEFORE_CALLS: Final = ("{", "[", "<")
 _NAMED: Final = {
     Begins.FUNCTION: read_function,
@@ -142,42 +143,43 @@ class Reader:
         tape.turn(Fate.HOLD)
         cursor.at += 1
         if (yield from tape.peek_past_space()) == "{":
-            yield from read_envelope(tape, marked=bool(tape.wraps))
+            yield from read_envelope(tape, marked=any(each.marks for each in tape.wraps.values()))
         else:
             tape.release()
         return True
 
     def _candidate(self) -> Steps[None]:
         """Something stands here that a call may begin with. It is held; in the end it is a call or is let go."""
-        tape, cursor = self._tape, self._tape.cursor
-        marked = False
-        while True:
-            char = yield from tape.peek_past_space()
-            word = yield from cursor.ahead(self._words + self._closes())
-            mark = self._dialect.marks.get(word)
-            if word and mark is None:
-                self._closed(word)
-                return
-            if char == "`" and "fence" not in tape.openers:
-                goes_on = yield from self._fence()
-            elif mark is not None and (mark.own or not tape.code) and mark.close not in tape.openers:
-                goes_on = yield from self._mark(word, mark)
-                marked = True
-            elif char == "{" and (marked or not tape.code):
-                yield from read_envelope(tape, marked=marked)
-                return
-            elif char == "[" and not tape.code and "list" not in tape.openers:
-                goes_on = yield from self._list()
-            elif cursor.ended and tape.is_end_of_call(cursor.text[cursor.at :]):
-                cursor.at = len(cursor.text)
-                tape.forget()
-                return
-            else:
-                cursor.at += 0 if tape.openers else 1
+        tape = self._tape
+        while (yield from self._opened()):
+            if not tape.holding or tape.too_long:
                 tape.release()
                 return
-            if not goes_on:
-                return
+
+    def _opened(self) -> Steps[bool]:
+        """Reads one thing that can be around calls, or the call. Whether a call may still follow."""
+        tape, cursor = self._tape, self._tape.cursor
+        char = yield from tape.peek_past_space()
+        word = yield from cursor.ahead(self._words + self._closes())
+        mark = self._dialect.marks.get(word)
+        if word and mark is None:
+            self._closed(word)
+        elif char == "`" and "fence" not in tape.openers:
+            return (yield from self._fence())
+        elif mark is not None and (mark.own or not tape.code) and mark.close not in tape.openers:
+            return (yield from self._mark(word, mark))
+        elif char == "[" and not tape.code and "list" not in tape.openers:
+            return (yield from self._list())
+        elif char == "{" and (tape.marked or not tape.code):
+            yield from read_envelope(tape, marked=tape.marked)
+        elif cursor.ended and tape.is_end_of_call(cursor.text[cursor.at :]):
+            cursor.at = len(cursor.text)
+            tape.forget()
+        else:
+            # What follows the openers is looked at anew: it may begin something of its own.
+            cursor.at += 0 if tape.openers else 1
+            tape.release()
+        return False
 
     def _closes(self) -> tuple[str, ...]:
         """Words that end what the last calls were in."""
@@ -203,7 +205,7 @@ class Reader:
         if mark.begins is Begins.THOUGHT:
             yield from self._thoughts(mark.close)
             return False
-        tape.openers[mark.close or word] = Around(mark.close)
+        tape.openers[mark.close or word] = Around(mark.close, marks=True)
         if mark.begins in _NAMED:
             yield from _NAMED[mark.begins](tape)
             return False
@@ -253,7 +255,8 @@ class Reader:
         label = yield from cursor.runs(LABEL, MAX_LABEL)
         yield from cursor.runs(_SPACES, 0)
         char = yield from cursor.peek()
-        tape.openers["fence"] = Around(ticks=ticks, block=begins and char == "\n")
+        marks = label in _LABELS_OF_CALLS
+        tape.openers["fence"] = Around(ticks=ticks, block=begins and char == "\n", marks=marks)
         if len(label) <= MAX_LABEL and (char == "\n" or char in _BEFORE_CALLS):
             return True
         tape.release()

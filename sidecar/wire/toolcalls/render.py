@@ -14,6 +14,7 @@ from ..stream import Document
 from .asked import FIELDS, Asked
 from .content import joined
 from .history import Told
+from .marks import neutral
 from .writing import NEXT, WRITINGS, Writing
 
 
@@ -88,7 +89,7 @@ _INTRODUCTION: Final = "These tools are yours to call."
 
 def _orders(asked: Asked) -> Iterator[str]:
     """What holds for this answer alone: it comes last, so that all before it stays the same."""
-    names = ", ".join(sorted(asked.may))
+    names = neutral(", ".join(sorted(asked.may)))
     some = len(asked.may) < len(asked.tools)
     if asked.must and some and len(asked.may) == 1:
         yield f"In this answer you must call the tool {names}, and no other."

@@ -30,12 +30,13 @@ class Fate(Enum):
 class Around:
     """Something open around calls: a tag, a fence of so many backticks, a list. `close` ends it where it is a word.
 
-    `block`: a fence that stands on lines of its own.
+    `block`: a fence that stands on lines of its own. `marks`: it says that what is in it is a call.
     """
 
     close: str = ""
     ticks: int = 0
     block: bool = False
+    marks: bool = False
 
 
 class Tape:
@@ -50,6 +51,7 @@ class Tape:
         "_gap",
         "_held",
         "_held_size",
+        "_lead",
         "_most",
         "_said",
         "code",
@@ -77,6 +79,7 @@ class Tape:
         self._held_size = 0
         self._said = False  # whether anything was
         self._gap = ""  # white space before the last calls and marks
+        self._lead = ""  # white space behind them
 
     # --- reading ---
 
@@ -95,6 +98,11 @@ class Tape:
             return 0
         cursor.at = found.end()
         return len(found[0])
+
+    @property
+    def marked(self) -> bool:
+        """Whether what stands here is said to be a call by something other than JSON that is held."""
+        return any(each.marks for each in self.openers.values())
 
     def stops(self) -> tuple[str, ...]:
         """What ends the call under way, if its own brackets do not."""
@@ -176,8 +184,9 @@ class Tape:
         self.openers.clear()
 
     def _drop_held(self) -> None:
-        before = _space_before(self._take())
+        before = self._lead + _space_before(self._take())
         self._gap = (self.fresh and self._gap) or before
+        self._lead = ""
         self.fresh = True
 
     def finish(self) -> None:
@@ -204,9 +213,11 @@ class Tape:
     def _utter(self, text: str) -> None:
         if self.fresh:
             body = text.lstrip()
+            self._lead = (self._lead + _space_before(text))[:MAX_SPACE]
             if not body:
                 return
-            text = (_space_before(text) or self._gap) + body if self._said else body
+            text = (self._lead or self._gap) + body if self._said else body
+            self._lead = ""
             self.fresh = False
         if text:
             self._said = True

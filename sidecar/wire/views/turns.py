@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import Any, ClassVar
 
 from ...core.surface import Slot, Surface
-from .shape import Object, mapping, objects
+from .shape import Object, mapping, objects, sequence
 
 
 class Turns:
@@ -39,12 +39,16 @@ class Turns:
                 messages.insert(0, {"role": "system", "content": text})
 
     def say(self, text: str) -> None:
-        self._add([{"role": "user", "content": text}])
+        """Goes on with the last message if it is the user's: many chat templates take no two of a role in a row."""
+        last = mapping(next(reversed(self._messages()), None))
+        if last.get("role") != "user" or not _extended(last, text):
+            self._add([{"role": "user", "content": text}])
 
     def _add(self, turns: Iterable[Object]) -> None:
-        messages = self._document.get("messages")
-        if isinstance(messages, list):
-            messages.extend(turns)
+        self._messages().extend(turns)
+
+    def _messages(self) -> list[Any]:
+        return sequence(self._document.get("messages"))
 
 
 def _extended(message: Object, text: str) -> bool:

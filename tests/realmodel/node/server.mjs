@@ -76,7 +76,8 @@ async function complete(loaded, asked, heard, signal) {
   const said = loaded.model.tokenize(response).length;
   const usage = { prompt_tokens: tokens.length, completion_tokens: said, total_tokens: tokens.length + said };
   const seconds = (performance.now() - began) / 1000;
-  console.log(JSON.stringify({ messages: asked.messages, text: response, usage, seconds }));
+  // Nobody has got what a client did not wait for.
+  if (!signal.aborted) console.log(JSON.stringify({ messages: asked.messages, text: response, usage, seconds }));
   return { text: response, finish: metadata.stopReason === "maxTokens" ? "length" : "stop", usage };
 }
 

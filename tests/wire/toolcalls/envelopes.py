@@ -100,6 +100,41 @@ REPLIES = {
     "a fence that is not closed": prompt('```json\n{"name":"find","arguments":{"q":"x"}}', FIND_Q),
     "a tag that is half closed": prompt('<tool_call>{"name":"find","arguments":{"q":"x"}}\n</tool', FIND_Q),
     "a tag without arguments": prompt('<tool_call>{"name":"find"}</tool_call>', ("find", {})),
+    "two braces too few behind a bare word": prompt(
+        '<tool_call>{"name":"find","arguments":{"q": 1, "b": yes <b> x</tool_call> ok',
+        ("find", {"q": 1, "b": "yes <b> x"}),
+        said="ok",
+    ),
+    "arguments that are empty": prompt('<tool_call>{"name":"find","arguments":""}</tool_call>', ("find", {})),
+    "arguments that are null": prompt('<tool_call>{"name":"find","arguments":null}</tool_call>', ("find", {})),
+    "a fence that says it is a call, without arguments": prompt('```tool_call\n{"tool":"find"}\n```', ("find", {})),
+    "line ends of Windows": prompt(
+        'Ok.\r\n```json\r\n{\r\n"tool":"find",\r\n"arguments":{"q":"x"}\r\n}\r\n```\r\nok',
+        FIND_Q,
+        said="Ok.\r\nok",
+    ),
+    "escapes and halves of pairs": prompt(
+        '{"tool":"find","arguments":{"a":"\\u00e9\\ud83d\\ude00","b":"\\ud83d","\\ude00":"\\ud83dx"}}',
+        ("find", {"a": "é😀", "b": "\ufffd", "\ufffd": "\ufffdx"}),
+    ),
+    "huge numbers": prompt(
+        '{"tool":"find","arguments":{"a":1e999,"b":-123456789012345678901234567890}}',
+        ("find", {"a": float("inf"), "b": -123456789012345678901234567890}),
+    ),
+    "encoded twice, with Python in it": prompt(
+        "{\"tool\":\"find\",\"arguments\":\"{'q': 'a \\\\'b\\\\' {', 't': True}\"}",
+        ("find", {"q": "a 'b' {", "t": True}),
+    ),
+    "a tool that there is not, between two that there are": prompt(
+        '<tool_call>{"name":"find","arguments":{"q":"x"}}</tool_call><tool_call>{"name":"no","arguments":{}}</tool_call>'
+        '<tool_call>{"name":"get","arguments":{}}</tool_call>',
+        FIND_Q,
+        ("get", {}),
+        said='<tool_call>{"name":"no","arguments":{}}</tool_call>',
+    ),
+    "a path with backslashes": prompt(
+        '{"tool":"find","arguments":{"q":"C:\\dir\\_x"}}', ("find", {"q": "C:\\dir\\_x"})
+    ),
     "keys behind the arguments": prompt('{"tool":"find","arguments":{"q":"x"},"why":{"a":["b"]},"tool":"get"}', FIND_Q),
     "bare words, a trailing comma": prompt(
         '{"tool":"find","arguments":{"a": NaN, b: yes, "c": 0x1F, "d": [1, ], }}',
@@ -120,6 +155,13 @@ REPLIES = {
         "<tool_call>\n<function=get>\n</function>\n</tool_call>",
         (("find", {"q": "hello\n <b> world", "n": 5, "o": {"a": [True]}}), ("get", {})),
         "On it.",
+    ),
+    "Qwen3-Coder, line ends of Windows": Reply(
+        "hermes",
+        "<tool_call>\r\n<function=find>\r\n<parameter=q>\r\na\r\n\rb\r\n</parameter>\r\n<parameter=n>\r\n5\r\n"
+        "</parameter>\r\n</function>\r\n</tool_call>\r\nok",
+        (("find", {"q": "a\r\n\rb", "n": 5}),),
+        "ok",
     ),
     "Llama 3": Reply(
         "llama3",
@@ -164,6 +206,12 @@ REPLIES = {
         '<|constrain|>json<|message|>{"q":"x"}<|call|>',
         (FIND_Q,),
     ),
+    "GPT-OSS, a brace too few": Reply(
+        "harmony",
+        '<|channel|>commentary to=functions.find<|message|>{"n":[1<|call|><|start|>assistant to=functions.find'
+        '<|channel|>commentary<|message|>{"q":"<|call|>"<|call|>',
+        (("find", {"n": [1]}), ("find", {"q": "<|call|>"})),
+    ),
     "GPT-OSS, the recipient with the role": Reply(
         "harmony",
         "<|channel|>commentary<|message|>Plan: 1.<|end|>\n<|start|>assistant to=functions.find<|channel|>commentary"
@@ -189,6 +237,8 @@ TEXTS = {
     "arguments that are a list": '{"tool": "find", "arguments": [1]}',
     "arguments that are a string": '{"tool": "find", "arguments": "x"}',
     "arguments that are null": '{"tool": "find", "arguments": null}',
+    "arguments that are empty": '{"tool": "find", "arguments": ""}',
+    "arguments that are encoded three times": '{"tool": "find", "arguments": "\\"{}\\""}',
     "a name that is no string": '{"tool": 1, "arguments": {}}',
     "two names": '{"tool": "find", "name": "get", "arguments": {}}',
     "arguments twice before the name": '{"arguments": {}, "args": {}, "tool": "find"}',

@@ -1,26 +1,21 @@
 """Replies whose calls are text become replies with calls, whole and frame by frame."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from openai.lib.streaming.chat._completions import ChatCompletionStreamState
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion
 
 from sidecar.wire import jsondoc
 from sidecar.wire.toolcalls.bridge import Bridge
 from sidecar.wire.toolcalls.writing import WRITINGS, Call
 
 from ..fuzz import examples
+from .talk import ASKED, TOOLS, USAGE, Document, accumulated, completion, frame, gathered, read, stream, through
 
-Document = dict[str, Any]
-USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
-HEAD = {"id": "chatcmpl-t", "created": 1700000000, "model": "m"}
-TOOLS = [{"type": "function", "function": {"name": name}} for name in ("find", "get")]
-ASKED: Document = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
 ONE = '<tool_call>{"name": "find", "arguments": {"q": "x"}}</tool_call>'
 TWO = f'Let me look.{ONE}<tool_call>{{"name": "get", "arguments": {{"n": [1, {{"m": 2.50}}]}}}}</tool_call>'
 FRAGMENTS = (
@@ -41,52 +36,6 @@ UNKNOWN = '<tool_call>{"name": "rm", "arguments": {}}</tool_call>'
 
 def bridge(dialect: str = "hermes", **fields: Any) -> Bridge:
     return Bridge({**ASKED, **fields}, dialect)
-
-
-def completion(*contents: Any, reason: Any = "stop", **message: Any) -> Document:
-    choices = [
-        {
-            "index": at,
-            "message": {"role": "assistant", "content": content, **message},
-            "logprobs": None,
-            "finish_reason": reason,
-        }
-        for at, content in enumerate(contents)
-    ]
-    return {**HEAD, "object": "chat.completion", "choices": choices, "usage": USAGE}
-
-
-def frame(delta: Document, reason: Any = None, index: int = 0, **more: Any) -> Document:
-    choice = {"index": index, "delta": delta, "finish_reason": reason, **more}
-    return {**HEAD, "object": "chat.completion.chunk", "choices": [choice]}
-
-
-def stream(pieces: Iterable[str], reason: Any = "stop") -> list[Document]:
-    usage = {**HEAD, "object": "chat.completion.chunk", "choices": [], "usage": USAGE}
-    return [
-        frame({"role": "assistant", "content": ""}),
-        *(frame({"content": p}) for p in pieces),
-        frame({}, reason),
-        usage,
-    ]
-
-
-def through(bridge: Bridge, frames: Iterable[Document]) -> list[Document]:
-    """What the client gets; what the bridge is given stays as it was."""
-    out: list[Document] = []
-    for document in frames:
-        before = jsondoc.encode(document)
-        out += bridge.feed(document)
-        assert jsondoc.encode(document) == before
-    return [json.loads(jsondoc.encode(document)) for document in (*out, *bridge.finish())]
-
-
-def accumulated(frames: Sequence[Document]) -> Document:
-    """What the official client makes of a stream."""
-    state = ChatCompletionStreamState()
-    for document in frames:
-        state.handle_chunk(ChatCompletionChunk.model_validate(document))
-    return state.current_completion_snapshot.model_dump()
 
 
 def told(document: Document, choice: int = 0) -> Document:
@@ -137,6 +86,12 @@ class TestWhole:
         assert between.reply(document) is document
         assert between.unknown == ("rm",)
 
+    def test_the_first_few_of_them_are_told(self) -> None:
+        between = bridge()
+        names = [*map(str, range(100)), *map(str, range(100))]
+        between.reply(completion("".join(f'{{"tool": "{name}", "arguments": {{}}}}' for name in names)))
+        assert between.unknown == tuple(names[:8])
+
     def test_a_tool_that_may_not_be_called_now(self) -> None:
         between = bridge(tool_choice={"type": "function", "function": {"name": "get"}})
         assert told(between.reply(completion(ONE)))["end"] == "stop"
@@ -150,6 +105,16 @@ class TestWhole:
         said = told(whole(completion(TWO[:-30], reason="length")))
         assert [name for _, name, _ in said["calls"]] == ["find"]
         assert said["end"] == "length"
+
+    @pytest.mark.parametrize("reason", ["length", "content_filter", "error"])
+    @pytest.mark.parametrize("left", [1, 12, 13, 15])
+    def test_nor_is_one_that_the_provider_stopped(self, reason: str, left: int) -> None:
+        """What is missing at the end of such a text was not forgotten. It was never said."""
+        said = read(bridge().reply(completion(ONE[:-left], reason=reason)))
+        assert (len(said.calls), said.end) == (left <= len("</tool_call>"), reason)
+        streamed = gathered(through(bridge(), stream(ONE[:-left], reason)))
+        assert streamed.end == reason
+        assert not said.calls or streamed == said
 
     def test_native_calls_stay(self) -> None:
         call = {"id": "own", "type": "function", "function": {"name": "find", "arguments": "{}"}}
@@ -327,6 +292,11 @@ class TestStream:
         assert [call[1] for call in said["calls"]] == ["find", "get"]
         assert said["calls"][1][0] == "own"
 
+    def test_behind_one_in_text_that_breaks_off_they_must_not_be_made(self) -> None:
+        call = {"index": 0, "id": "own", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+        out = through(bridge(), [frame({"content": ONE[:-20]}), frame({"tool_calls": [call]}, "tool_calls")])
+        assert [c["finish_reason"] for f in out for c in f["choices"] if c["finish_reason"]] == ["length"]
+
     def test_a_stream_without_an_end_gets_none(self) -> None:
         out = through(bridge(), [frame({"content": "so <tool_c"})])
         assert "".join(document["choices"][0]["delta"]["content"] for document in out) == "so <tool_c"
@@ -363,6 +333,39 @@ class TestStream:
         between = bridge()
         through(between, stream(UNKNOWN))
         assert between.unknown == ("rm",)
+
+
+# What a broken provider may say in place of anything.
+ODD = st.sampled_from([None, 0, 1.5, True, "", "x", [], {}, [1], [None], {"a": 1}, [{"type": "text", "text": None}]])
+TEXT = st.lists(st.sampled_from(FRAGMENTS), max_size=4).map("".join)
+OWN = {"index": 0, "id": "own", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+SAID = st.fixed_dictionaries(
+    {"content": TEXT | ODD},
+    optional={"tool_calls": st.just([OWN]) | ODD, "function_call": st.just(OWN["function"]) | ODD, "refusal": ODD},
+)
+
+
+def documents(field: str) -> st.SearchStrategy[Document]:
+    choice = st.fixed_dictionaries(
+        {"index": st.integers(0, 1) | ODD, field: SAID | ODD},
+        optional={"finish_reason": st.sampled_from(["stop", "length"]) | ODD, "logprobs": ODD},
+    )
+    choices = st.lists(choice | ODD, max_size=3) | ODD
+    return st.fixed_dictionaries({"choices": choices}, optional={"id": ODD, "usage": ODD, "error": ODD})
+
+
+@given(st.lists(documents("delta"), max_size=5), documents("message"), st.sampled_from(sorted(WRITINGS)), st.booleans())
+@example([frame({"content": "x"}, {"a": 1})], completion(ONE, reason=["stop"]), "hermes", False)
+@examples(200)
+def test_whatever_a_provider_sends_there_is_an_answer(
+    frames: list[Document], whole: Document, dialect: str, old: bool
+) -> None:
+    """And what it sent is not changed."""
+    fields: Document = {"tools": None, "functions": [each["function"] for each in TOOLS]} if old else {}
+    through(bridge(dialect, **fields), frames)
+    before = jsondoc.encode(whole)
+    jsondoc.encode(bridge(dialect, **fields).reply(whole))
+    assert jsondoc.encode(whole) == before
 
 
 def through_without_end(between: Bridge, frames: Iterable[Document]) -> list[Document]:

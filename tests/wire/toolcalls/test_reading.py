@@ -1,5 +1,6 @@
 import json
-import time
+import sys
+from itertools import product
 
 import pytest
 
@@ -76,7 +77,9 @@ def test_an_unknown_name_is_told() -> None:
     assert said(pieces) == text
     assert Misnamed("nope") in read(DIALECTS["mistral"], TOOLS, "[TOOL_CALLS]nope{}")
     assert Misnamed("nope") in read(DIALECTS["hermes"], TOOLS, "<function=nope><parameter=a>{}</parameter></function>")
+    assert Misnamed("nope") in read(PROMPT, TOOLS, '<tool_call>{"name": "nope"}</tool_call>')
     assert Misnamed("nope") not in read(PROMPT, TOOLS, '{"name": "nope", "arguments": [1]}')
+    assert Misnamed("nope") not in read(PROMPT, TOOLS, '{"name": "nope"}')
 
 
 def test_a_list_with_an_unknown_name_in_it() -> None:
@@ -211,6 +214,27 @@ def test_an_envelope_that_is_too_long_is_text() -> None:
         assert len(said(pieces)) in (0, len(text))
 
 
+def test_marks_that_are_too_long_are_text() -> None:
+    """However they come: what is open in them is open for nobody."""
+    envelope = '<tool_call>{"name":"find","arguments":{}}</tool_call>'
+    for tags in range(4_679, 4_682):  # around 65,536 characters
+        text = "<|python_tag|>" * tags + "<tool_call>" + envelope
+        pieces = read(DIALECTS["llama3"], TOOLS, text)
+        assert fed([text[at : at + 100] for at in range(0, len(text), 100)], dialect="llama3") == pieces
+        assert fed(list(text), dialect="llama3") == pieces
+        assert len(calls(pieces)) == 1
+        assert said(pieces) == text.removesuffix(envelope)
+
+
+def test_much_white_space_behind_a_call() -> None:
+    text = f'a{{"tool":"find","arguments":{{}}}}{" " * 2500}b {{"tool":"get","arguments":{{}}}}{" " * 2500}'
+    text += '{"tool":"get","arguments":{}}c'
+    pieces = read(PROMPT, TOOLS, text)
+    assert said(pieces) == f"a{' ' * 1000}b c"
+    assert fed(list(text)) == pieces
+    assert fed([text[at : at + 700] for at in range(0, len(text), 700)]) == pieces
+
+
 def test_white_space_that_is_too_long_is_said() -> None:
     text = f'a{" " * 2500}{{"tool":"find","arguments":{{}}}}'
     pieces = read(PROMPT, TOOLS, text)
@@ -218,36 +242,99 @@ def test_white_space_that_is_too_long_is_said() -> None:
     assert fed(list(text)) == pieces
 
 
+# All that opens, closes or quotes something, again and again, and what may stand before it.
 FLOODS = {
-    "braces": "{" * 32_000,
-    "keys": '{"' * 12_000,
-    "fences": "```" * 10_000,
-    "fence lines": "```\n" * 8_000,
-    "tags": "<tool_call>" * 3_000,
-    "brackets": "[" * 32_000,
-    "lists": "[{" * 12_000,
-    "deep arguments": '{"tool":"find","arguments":{"a":' + "[" * 32_000,
-    "deep arguments before the name": '{"arguments":{"a":' + "[" * 32_000,
-    "envelopes": '{"tool":"find","a' * 2_000,
-    "quotes": '{"tool":"find","arguments":{"a":"' + '" ' * 12_000,
-    "space behind a quote": '{"tool":"find","arguments":{"a":"x"' + " " * 32_000,
-    "a key": '{"tool":"find","arguments":{"' + "x" * 32_000,
-    "line ends in a parameter": "<function=find><parameter=a>" + "\n<" * 12_000,
-    "space": " " * 32_000,
+    "braces": "{",
+    "keys": '{"',
+    "spaced braces": "{ ",
+    "quotes": '"',
+    "apostrophes": "'",
+    "backslashes": "\\",
+    "fences": "```",
+    "fence lines": "```\n",
+    "calls' fences": "```tool_call\n",
+    "ticks": "` ",
+    "tags": "<tool_call>",
+    "closing tags": "</tool_call>",
+    "thoughts": "<think>",
+    "functions": "<function=find><parameter=q>",
+    "python": "<|python_tag|>",
+    "mistral": "[TOOL_CALLS]",
+    "mistral's names": "[TOOL_CALLS]find[CALL_ID]",
+    "deepseek": "<｜tool▁call▁begin｜>find<｜tool▁sep｜>",
+    "channels": "<|channel|>",
+    "messages": "<|channel|>analysis<|message|>",
+    "brackets": "[",
+    "lists": "[{",
+    "names": '{"tool":',
+    "envelopes": '{"tool":"find","a',
+    "calls": '{"tool":"find","arguments":{}}',
+    "calls that are open": '{"tool":"find","arguments":{',
+    "space": " ",
+    "lines": "\r\n",
+    "halves of pairs": "\ud83d",
+}
+BEFORE = {
+    "nothing": "",
+    "a string in arguments": '{"tool":"find","arguments":{"a":"',
+    "a closed string in arguments": '<tool_call>{"tool":"find","arguments":{"a":"x"',
+    "a key in arguments": '{"tool":"find","arguments":{"',
+    "a list in arguments": '{"tool":"find","arguments":{"a":[',
+    "a bare word": '<tool_call>{"tool":"find","arguments":{"a":x',
+    "arguments before the name": '{"arguments":{"a":["',
+    "arguments in a string": '{"name":"find","arguments":"{',
+    "no envelope": '{"zzz":"',
+    "a parameter": "<function=find><parameter=a>",
+    "a call": '<tool_call>{"tool":"find","arguments":{}}',
+    "a list of calls": '[TOOL_CALLS][{"tool":"find","arguments":{}}',
+    "a block of code": "```python\n",
+    "a header": "<|start|>assistant",
 }
 
 
+@pytest.mark.parametrize("size", [7, 10_000_000])
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
-@pytest.mark.parametrize("size", [20, 10_000_000])
-def test_floods_take_linear_time(flood: str, size: int) -> None:
-    def cost(text: str) -> float:
-        begun = time.process_time()
-        fed([text[at : at + size] for at in range(0, len(text), size)], dialect="hermes")
-        return time.process_time() - begun
+def test_floods_come_to_an_end(flood: str, size: int) -> None:
+    """None makes a loop that does not, and nothing is lost of what is no call."""
+    for at, (before, dialect) in enumerate(product(BEFORE.values(), DIALECTS)):
+        # All of them would take minutes: each flood has every dialect and every beginning, but not all of both.
+        if (at + len(flood)) % 5:
+            continue
+        text = before + flood * (2_000 // len(flood))
+        pieces = fed([text[at : at + size] for at in range(0, len(text), size)], dialect=dialect)
+        if dialect != "harmony" and not any(isinstance(piece, Begun) for piece in pieces):
+            assert said(pieces) == text
 
-    # Four times the text; what is quadratic takes sixteen times as long. The quickest of three, as machines are busy.
-    short, long = flood[: len(flood) // 4], flood
-    assert min(cost(long) for _ in range(3)) < 9 * min(cost(short) for _ in range(3)) + 0.02
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
+def test_floods_take_linear_time(flood: str) -> None:
+    """In calls of functions, which no machine changes: three times the text takes three times of them, not nine."""
+
+    def calls_made(times: int) -> int:
+        made = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal made
+            made += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            fed([before + flood * times for before in BEFORE.values()], dialect="hermes")
+        finally:
+            sys.setprofile(None)
+        return made
+
+    # How deep brackets go makes a difference at the beginning.
+    assert calls_made(600) < 4.5 * calls_made(200)
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
+def test_long_floods(flood: str) -> None:
+    """A look at all of the text for each part of it would be billions of characters."""
+    text = '{"tool":"find","arguments":{"a":"x","b":"' + flood * (40_000 // len(flood))
+    assert fed([text], dialect="hermes") == fed(
+        [text[at : at + 20] for at in range(0, len(text), 20)], dialect="hermes"
+    )
 
 
 def test_halves_of_surrogate_pairs() -> None:

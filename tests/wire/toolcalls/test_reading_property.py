@@ -1,21 +1,24 @@
 """For every cut of a reply into deltas the pieces are the same; arguments that ended are JSON; no text gets lost."""
 
 import json
-import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sidecar.text import literals
 from sidecar.text.scrubber import paired
+from sidecar.wire.toolcalls import named, reading, tape
 from sidecar.wire.toolcalls.dialects import DIALECTS
 from sidecar.wire.toolcalls.pieces import joined
 from sidecar.wire.toolcalls.reading import Argued, Begun, Ended, Piece, Reader, Said
 
+from ..fuzz import examples
 from .envelopes import REPLIES, TEXTS, TOOLS
-
-MANY = settings(max_examples=50_000 if os.environ.get("FUZZ") else 100, deadline=None)
 
 FRAGMENTS = (
     *"{}[],:\"'`\n \\;x<>",
@@ -69,7 +72,15 @@ FRAGMENTS = (
     "é",
     "a" * 50,
     " " * 1001,
+    "   ",
+    "\r\n",
+    "[CALL_ID]",
+    "<|constrain|>json",
+    '"arguments":""',
+    '{"name":"find","arguments":{}},',
+    "```tool_call\n",
 )
+LISTED = '{"name":"find","arguments":{}}'
 CORPUS = (*(reply.text for reply in REPLIES.values()), *TEXTS.values())
 
 
@@ -91,29 +102,24 @@ replies = st.one_of(
 )
 
 
-def pieces_of(dialect: str, texts: list[str], *, cut: bool = False) -> list[Piece]:
-    reader = Reader(DIALECTS[dialect], TOOLS)
+def pieces_of(dialect: str, texts: list[str], *, cut: bool = False, **more: Any) -> list[Piece]:
+    reader = Reader(DIALECTS[dialect], TOOLS, **more)
     pieces = [piece for text in texts for piece in reader.feed(text)]
     return joined([*pieces, *reader.finish(cut=cut)])
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@MANY
-@given(text=replies, places=st.lists(st.integers(0, 400), max_size=4), cut=st.booleans())
-@example(text="``{a``[TOOL_CALLS]<|end|>x", places=[], cut=False)
-@example(text="<function=find><parameter=q> \ude00x</parameter>", places=[], cut=False)
-@example(text=";\ude00{x\ud83d\ude00a", places=[], cut=False)
-@example(text='[TOOL_CALLS][{"name":"find","arguments":{}},{"name":"get","arguments":{}}]', places=[], cut=False)
-def test_cuts_change_nothing(dialect: str, text: str, places: list[int], cut: bool) -> None:
-    whole = pieces_of(dialect, [text], cut=cut)
+def check(dialect: str, text: str, places: list[int], *, cut: bool, **more: Any) -> None:
+    whole = pieces_of(dialect, [text], cut=cut, **more)
     ends = sorted({0, len(text), *(place for place in places if place < len(text))})
-    assert pieces_of(dialect, list(text), cut=cut) == whole
-    assert pieces_of(dialect, [text[at:to] for at, to in pairwise(ends)], cut=cut) == whole
+    assert pieces_of(dialect, list(text), cut=cut, **more) == whole
+    assert pieces_of(dialect, [text[at:to] for at, to in pairwise(ends)], cut=cut, **more) == whole
     arguments: dict[int, str] = {}
     for piece in whole:
         match piece:
-            case Argued(index=index, text=more):
-                arguments[index] = arguments.get(index, "") + more
+            case Begun(name=name):
+                assert name in TOOLS
+            case Argued(index=index, text=part):
+                arguments[index] = arguments.get(index, "") + part
             case Ended(index=index):
                 assert isinstance(json.loads(arguments[index]), dict)
             case _:
@@ -122,10 +128,64 @@ def test_cuts_change_nothing(dialect: str, text: str, places: list[int], cut: bo
         assert "".join(piece.text for piece in whole if isinstance(piece, Said)) == paired(text)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@examples(100)
+@given(text=replies, places=st.lists(st.integers(0, 400), max_size=4), cut=st.booleans(), in_thoughts=st.booleans())
+@example(text="``{a``[TOOL_CALLS]<|end|>x", places=[], cut=False, in_thoughts=False)
+@example(text="<function=find><parameter=q> \ude00x</parameter>", places=[], cut=False, in_thoughts=False)
+@example(text=";\ude00{x\ud83d\ude00a", places=[], cut=False, in_thoughts=False)
+@example(text=f"[TOOL_CALLS][{LISTED},{LISTED}]", places=[], cut=False, in_thoughts=False)
+@example(text=f"a{LISTED}{' ' * 1001}x", places=[], cut=False, in_thoughts=False)
+def test_cuts_change_nothing(dialect: str, text: str, places: list[int], cut: bool, in_thoughts: bool) -> None:
+    check(dialect, text, places, cut=cut, in_thoughts=in_thoughts)
+
+
+BOUNDS: dict[str, tuple[Any, str, list[int]]] = {
+    "held": (tape, "MAX_HELD", [8, 20, 40, 80, 200]),
+    "space": (tape, "MAX_SPACE", [1, 2, 5]),
+    "parameter": (named, "MAX_HELD", [2, 8, 40]),
+    "name": (named, "MAX_NAME", [3, 8]),
+    "header": (named, "MAX_HEADER", [10, 40]),
+    "label": (reading, "MAX_LABEL", [2]),
+    "ticks": (reading, "MAX_TICKS", [4]),
+    "word": (literals, "MAX_WORD", [3, 8]),
+    "depth": (literals, "MAX_DEPTH", [2, 4]),
+    "keys": (literals, "MAX_KEYS", [1, 3]),
+}
+
+
+@contextmanager
+def bounded(sizes: Mapping[str, int]) -> Iterator[None]:
+    """Bounds that are soon met: what happens at them is then seen in texts of a few words."""
+    with pytest.MonkeyPatch.context() as patch:
+        for bound, size in sizes.items():
+            module, name, _ = BOUNDS[bound]
+            patch.setattr(module, name, size)
+        yield
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@examples(100)
+@given(
+    text=replies,
+    places=st.lists(st.integers(0, 400), max_size=4),
+    cut=st.booleans(),
+    sizes=st.fixed_dictionaries({}, optional={bound: st.sampled_from(sizes) for bound, (*_, sizes) in BOUNDS.items()}),
+)
+@example(text=f"a{LISTED}  x", places=[], cut=False, sizes={"space": 1})
+@example(text=f"<|python_tag|><tool_call><tool_call>{LISTED}", places=[], cut=False, sizes={"held": 20})
+@example(text=f"<|python_tag|><|python_tag|>[{LISTED}]", places=[], cut=False, sizes={"held": 20})
+def test_nor_do_they_at_the_bounds(
+    dialect: str, text: str, places: list[int], cut: bool, sizes: dict[str, int]
+) -> None:
+    with bounded(sizes):
+        check(dialect, text, places, cut=cut)
+
+
 WORDS = st.text(alphabet="abc .,\n(){}", max_size=30).map(lambda text: f"A{text}z")
 
 
-@MANY
+@examples(100)
 @given(before=WORDS, behind=WORDS, number=st.integers(0, 10_000))
 def test_text_around_a_call_is_kept(before: str, behind: str, number: int) -> None:
     in_tags = [reply for reply in REPLIES.values() if not reply.said and reply.text.endswith("</tool_call>")]

@@ -274,6 +274,26 @@ def test_a_reply_and_its_results_go_back() -> None:
     assert [each.id for each in view.history] == ["c1", "call_1", "c3", "c1", "call_1"]
 
 
+@pytest.mark.parametrize(
+    ("content", "then"),
+    [
+        ("hi", "hi\n\nGo on."),
+        ([{"type": "text", "text": "hi"}], [{"type": "text", "text": "hi"}, {"type": "text", "text": "Go on."}]),
+    ],
+)
+def test_the_user_goes_on(content: Any, then: Any) -> None:
+    messages = [{"role": "user", "name": "ann", "content": content}]
+    asked(messages=messages).say("Go on.")
+    assert messages == [{"role": "user", "name": "ann", "content": then}]
+
+
+@pytest.mark.parametrize("last", [{"role": "assistant", "content": "hi"}, {"role": "user", "content": 1}, {}, 7])
+def test_the_user_speaks_after_what_is_not_his(last: Any) -> None:
+    messages = [last]
+    asked(messages=messages).say("Go on.")
+    assert messages == [last, {"role": "user", "content": "Go on."}]
+
+
 def test_a_refusal_and_a_call_in_the_older_form_go_back() -> None:
     messages: list[Document] = []
     asked(messages=messages).answer(completion({"refusal": "No."}), {})

@@ -121,8 +121,7 @@ def test_what_is_said_in_it() -> None:
     assert view.system == "Be kind.\n\nBe brief."
     assert messages == [
         {"role": "system", "content": "Be kind.\n\nBe brief."},
-        {"role": "user", "content": "hi"},
-        {"role": "user", "content": "Go on."},
+        {"role": "user", "content": "hi\n\nGo on."},
     ]
 
 

@@ -352,12 +352,19 @@ def test_instructions_go_where_the_system_text_is() -> None:
 
 
 def test_the_user_speaks() -> None:
-    request: Document = {"input": "hello"}
-    VIEW.asked(request).say("And?")
-    assert request["input"] == [
-        {"type": "message", "role": "user", "content": "hello"},
-        {"type": "message", "role": "user", "content": "And?"},
-    ]
+    def said(given: Any) -> Any:
+        request: Document = {"input": deepcopy(given)}
+        VIEW.asked(request).say("And?")
+        return request["input"]
+
+    user, alone = {"type": "message", "role": "user"}, {"type": "message", "role": "user", "content": "And?"}
+    parts = [{"type": "input_text", "text": "hello"}]
+    assert said("hello") == [user | {"content": "hello\n\nAnd?"}]
+    assert said([user | {"content": parts}]) == [user | {"content": [*parts, {"type": "input_text", "text": "And?"}]}]
+    result = {"type": "function_call_output", "call_id": "c", "output": "sun"}
+    for last in (result, {"role": "assistant", "content": "Hm."}, user, {"role": "user", "content": 1}, 7):
+        assert said([last]) == [last, alone]
+    assert said([]) == said(None) == [alone]
 
 
 # --- a reply that becomes history ------------------------------------------------------------------------------------

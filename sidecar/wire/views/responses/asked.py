@@ -100,7 +100,13 @@ class Asked:
             self._input().insert(0, _message("developer", text))
 
     def say(self, text: str) -> None:
-        self._input().append(_message("user", text))
+        """Goes on with the last item if it is a message of the user, as chat does, to which this may be translated."""
+        items = self._input()
+        last = mapping(next(reversed(items), None))
+        if last.get("role") == "user" and isinstance(last.get("content"), str | list):
+            _add_text(last, text)
+        else:
+            items.append(_message("user", text))
 
     def answer(self, reply: Document, results: Mapping[str, str]) -> None:
         """All items of the output follow as items of the input, then the results.
