@@ -167,6 +167,7 @@ def test_numbers_of_tools_are_those_of_the_code() -> None:
     assert f"At most {approvals.MAX_PENDING:,} calls wait" in TOOLS
     assert f"{runs.MAX_RUNS:,} runs with their last {runs.MAX_RECENT} calls" in TOOLS
     assert f"{runs.MAX_SESSIONS:,} sessions, {MAX_TOOLS:,} tools in each" in TOOLS
+    assert f"{runs.MAX_BYTES >> 20} MiB at most" in TOOLS
     assert f"more than {MAX_ARGUMENTS >> 20} million characters" in TOOLS
 
 

@@ -137,7 +137,7 @@ class Held:
                     yield again_for_call(one.called.name, one.called.arguments, one.fault)
             if missing := self._missing(reply):
                 self.found.append(finding(INVALID, "repair"))
-                yield again_for_missing(missing)
+                yield again_for_missing(missing, "\n".join(reply.texts.values()))
         if self.stage.config.on_unknown == "repair" and heard.unknown and not weighed:
             self.found.append(finding(UNKNOWN, "repair"))
             yield again_for_unknown(heard.unknown[0])

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...stores.runs import MAX_NAME
+from ...stores.runs import MAX_NAME, Pins
 from ...wire import jsondoc
 from ...wire.conversation import Tool
 
@@ -33,7 +33,7 @@ def _short(name: str) -> str:
     return name if len(name) <= MAX_NAME else hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def changed(pins: dict[str, bytes], tools: Iterable[Tool], *, follow: bool) -> list[str]:
+def changed(pins: Pins, tools: Iterable[Tool], *, follow: bool) -> list[str]:
     """The names of tools that are no more what they were. One that is new is pinned; with `follow`, changed ones are
     pinned anew, so that each change is told once."""
     by_name: dict[str, list[Any]] = {}
@@ -44,9 +44,9 @@ def changed(pins: dict[str, bytes], tools: Iterable[Tool], *, follow: bool) -> l
         kept = _short(name)
         now, before = digest(definitions), pins.get(kept)
         if before is None and len(pins) < MAX_TOOLS:
-            pins[kept] = now
+            pins.pin(kept, now)
         elif before != now:
             found.append(name)
             if follow and before is not None:
-                pins[kept] = now
+                pins.pin(kept, now)
     return found

@@ -46,8 +46,10 @@ def again_for_call(name: str, arguments: str, fault: str) -> str:
     )
 
 
-def again_for_missing(fault: str) -> str:
-    return f"The reply held no such call: {fault}. Reply with the call."
+def again_for_missing(fault: str, said: str) -> str:
+    """The reply is quoted: a second repair that said the same as the first would get the same again."""
+    shown = f" It was: {quoted(said, _MAX_QUOTED)}" if said else ""
+    return f"The reply held no such call: {fault}. Reply with the call.{shown}"
 
 
 def again_for_unknown(name: str) -> str:

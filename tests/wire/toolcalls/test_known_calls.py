@@ -139,7 +139,7 @@ def written(draw: st.DrawFn) -> Written:
 
 @given(written(), st.lists(st.integers(1, 30), min_size=1, max_size=6))
 @example(Written("hermes", 'A[\n {"tool": "get", "arguments": {}}\n]z', [Call("get", {})], "A", "z"), [1])
-@examples(300)
+@examples(150)
 def test_known_calls_come_back(made: Written, sizes: list[int]) -> None:
     content, calls, end = read(Bridge(ASKED, made.dialect).reply(completion(made.text)))
     assert [Call(name, json.loads(arguments)) for _, name, arguments in calls] == made.calls
