@@ -16,28 +16,38 @@ from typing import Any, Final
 from ...text.views.fold import RESIZED, Folding, folding
 from .. import jsondoc
 
-# Whose control tokens these are. Names of tokens as in the tokenizer configurations of the models.
-_MARKS: Final = (
-    # ChatML (Qwen, Hermes), Llama 3 and 4, Phi, GLM, Granite, Command R, gpt-oss, Kimi: <|im_end|>, <|eot_id|> …; and
-    # DeepSeek, whose bars are full-width: <｜tool▁calls▁begin｜>
-    r"<[|｜][^|｜<>\[\]\s]{1,64}[|｜]>",
-    # Mistral: [INST], [TOOL_CALLS], [/TOOL_RESULTS] …; ChatGLM: [gMASK]
-    r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS"
-    r"|PREFIX|MIDDLE|SUFFIX|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|gMASK)\]",
-    # Llama 2
-    r"<</?SYS>>",
-    # Llama 2, Mistral, Gemma and other SentencePiece vocabularies
-    r"</?s>|<(?:bos|eos|pad|unk|sop|eop|mask)>|<(?:start|end)_of_[a-z]+>",
-    # Llama 3.1 and Qwen3-Coder: <function=name>, <parameter=name>
-    r"</?(?:function|parameter)(?==|\s*+>)",
-    # Calls, results and lists of tools: Hermes, Qwen, GLM, MiniMax; and our own frame. Models are lenient about case,
-    # spaces and what joins the words.
-    r"(?i:<\s*+/?\s*+(?:tool[-_\s]?(?:calls?|code|responses?|results?|outputs?)|tools"
-    r"|function[-_\s]?(?:calls?|results?)|arg_key|arg_value|think|thinking)\b)",
-    # Our own call
-    r"(?<!`)`{3,}+(?=\s*+tool_call\b)",
+# By the character that they begin with, which is not said again. Whose control tokens these are; names of tokens as in
+# the tokenizer configurations of the models.
+_MARKS: Final = {
+    "<": (
+        # ChatML (Qwen, Hermes), Llama 3 and 4, Phi, GLM, Granite, Command R, gpt-oss, Kimi: <|im_end|>, <|eot_id|> …;
+        # and DeepSeek, whose bars are full-width: <｜tool▁calls▁begin｜>
+        r"[|｜][^|｜<>\[\]\s]{1,64}[|｜]>",
+        # Llama 2
+        r"</?SYS>>",
+        # Llama 2, Mistral, Gemma and other SentencePiece vocabularies
+        r"/?s>|(?:bos|eos|pad|unk|sop|eop|mask)>|(?:start|end)_of_[a-z]+>",
+        # Llama 3.1 and Qwen3-Coder: <function=name>, <parameter=name>
+        r"/?(?:function|parameter)(?==|\s*+>)",
+        # Calls, results and lists of tools: Hermes, Qwen, GLM, MiniMax; and our own frame. Models are lenient about
+        # case, spaces and what joins the words.
+        r"(?i:\s*+/?\s*+(?:tool[-_\s]?(?:calls?|code|responses?|results?|outputs?)|tools"
+        r"|function[-_\s]?(?:calls?|results?)|arg_key|arg_value|think|thinking)\b)",
+    ),
+    "[": (
+        # Mistral: [INST], [TOOL_CALLS], [/TOOL_RESULTS] …; ChatGLM: [gMASK]
+        r"/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS"
+        r"|PREFIX|MIDDLE|SUFFIX|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|gMASK)\]",
+    ),
+    # Our own call, at the first of its quotes
+    "`": (r"(?<!``)`{2,}+(?=\s*+tool_call\b)",),
+}
+# It begins with a set of characters, so that text without them is passed over at one or two ns a character.
+_MARK: Final = re.compile(
+    f"[{re.escape(''.join(_MARKS))}](?:"
+    + "|".join(f"(?<={re.escape(first)})(?:{'|'.join(marks)})" for first, marks in _MARKS.items())
+    + ")"
 )
-_MARK: Final = re.compile("|".join(_MARKS))
 # Of ASCII.
 _INVISIBLE: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
