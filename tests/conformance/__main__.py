@@ -1,6 +1,7 @@
 """Runs the official client's own tests direct and through sidecars: inert, with the default policy, with everything.
 
-`everything` looks for all that there is to look for, everywhere, on every endpoint, and changes nothing.
+`everything` looks for all that there is to look for, everywhere, on every endpoint, holds every reply that could call a
+tool, checks every form, and changes nothing.
 Exit code 0: every test ends the same, or is explained in explained.py. 1: an unexplained difference.
 """
 
@@ -56,6 +57,8 @@ def _everything() -> Path:
         "providers": {"openai": {"base_url": "http://127.0.0.1:9"}},
         "guardrails": rules,
         "inspect": {"unknown": "scan"},
+        "tools": {"rules": [{"tool": "*", "after": "never-called", "decision": "deny"}]},
+        "structured_output": {"mode": "shadow"},
     }
     path.write_text(yaml.safe_dump(policy), "utf-8")
     return path
