@@ -69,6 +69,20 @@ class Goes(NamedTuple):
     lane: Lane
 
 
+class Hosted(NamedTuple):
+    """A call of a tool that the provider runs itself: it has, or `asks` the client whether it may.
+
+    Said as often as frames tell of it, and before their texts. `choice` is that of its lanes, `named`: its name is on
+    one of them.
+    """
+
+    choice: int
+    id: str
+    name: str
+    named: bool = True
+    asks: bool = False
+
+
 class Found(NamedTuple):
     """A rule found something in what has been said so far, and does this about it: redact or flag."""
 
@@ -82,4 +96,4 @@ class Stopped(NamedTuple):
     decision: Stop
 
 
-Event = Text | End | Began | Used | Wasted | Dropped | Waits | Made | Goes | Found | Stopped
+Event = Text | End | Began | Used | Wasted | Dropped | Waits | Made | Goes | Hosted | Found | Stopped

@@ -77,6 +77,15 @@ class Lane(NamedTuple):
     choice: int = 0
     part: int | str = 0
 
+    @property
+    def names_call(self) -> bool:
+        """Whether its text is the name of a tool call. In some APIs the server or namespace of the tool has one too."""
+        return bool(self.surface.calls) and (not isinstance(self.part, str) or self.part in _NAME_PARTS)
+
+
+# Where an item's texts are told apart by their fields: which of them is the tool's own name.
+_NAME_PARTS = ("name", "function_call")
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

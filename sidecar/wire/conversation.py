@@ -43,7 +43,8 @@ class Format(NamedTuple):
 class Called(NamedTuple):
     """A tool call. `arguments` is JSON text; or with `free` a text of any kind.
 
-    `position` counts the calls of its message or reply from 0, `choice` is the number of the reply's choice.
+    `position` counts the calls of its message or reply from 0, `choice` is the number of the reply's choice. `hosted`:
+    the provider would run it and asks whether it may; the request does not define its tool.
     """
 
     id: str
@@ -52,6 +53,14 @@ class Called(NamedTuple):
     free: bool = False
     position: int = 0
     choice: int = 0
+    hosted: bool = False
+
+
+class HostedCall(NamedTuple):
+    """A call that the provider has run itself. One that it had asked about has the id of the `Called` that it was."""
+
+    id: str
+    name: str
 
 
 class Result(NamedTuple):
@@ -81,6 +90,10 @@ class Asked(Protocol):
         """Tools that the client runs; those that the provider runs are none of ours."""
 
     @property
+    def approvals(self) -> bool:
+        """Whether the provider may ask if it may run a call itself, which no tool here defines."""
+
+    @property
     def choice(self) -> Choice: ...
     @property
     def parallel(self) -> bool:
@@ -93,8 +106,8 @@ class Asked(Protocol):
         """How many replies are asked for."""
 
     @property
-    def history(self) -> Sequence[Called | Result]:
-        """Earlier calls and their results, in order."""
+    def history(self) -> Sequence[Called | HostedCall | Result]:
+        """Earlier calls and their results, in order. Of calls that the provider has run only that it has."""
 
     @property
     def system(self) -> str:
@@ -125,7 +138,11 @@ class Replied(Protocol):
 
     @property
     def calls(self) -> Sequence[Called]:
-        """Calls of tools that the client runs, of all choices."""
+        """Calls that the client decides about, of all choices: of tools that it runs, and those that it may approve."""
+
+    @property
+    def hosted(self) -> Sequence[HostedCall]:
+        """Calls that the provider has run itself before the client gets the reply."""
 
     def ending(self, choice: int) -> Ending: ...
     def refused(self, choice: int) -> bool:

@@ -395,12 +395,17 @@ def _spoken(slot: Slot, index: int) -> Spoken:
     if slot.surface in _LANES:
         return Spoken(_LANES[slot.surface], slot, whole=True)
     whole = slot.surface not in _RUNNING or isinstance(slot, ObjectSlot)
-    return Spoken(_lane(slot.surface, index), slot, whole)
+    part = _SERVER if slot.surface is TOOL_NAME and slot.key == _SERVER else 0
+    return Spoken(_lane(slot.surface, index, part), slot, whole)
 
 
 @lru_cache(maxsize=512)
-def _lane(surface: Surface, index: int) -> Lane:
-    return Lane(surface, index)
+def _lane(surface: Surface, index: int, part: int | str = 0) -> Lane:
+    return Lane(surface, index, part)
+
+
+# Beside the name of a call: it has a lane of its own.
+_SERVER = "server_name"
 
 
 def _index(document: dict[str, Any]) -> int:

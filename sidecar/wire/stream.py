@@ -18,7 +18,7 @@ from ..core.events import Dropped, End, Event, Goes, Made, Stopped, Text, Used, 
 from ..core.surface import Lane, Slot, Surface
 from ..core.usage import Usage, merged
 from ..errors import ExchangeError
-from . import jsondoc, sse
+from . import hosted, jsondoc, sse
 
 Document = dict[str, Any]
 
@@ -520,6 +520,8 @@ class ReplyStream:
         if (tokens := self._wire.usage(document)) is not None:
             self.tokens = merged(self.tokens or tokens, tokens)
             self._run.feed(Used(self.tokens))
+        for call in hosted.told(self._wire.NAME, document):
+            self._run.feed(call)
 
     def _texts(self, document: Document, texts: list[Spoken], out: Unit) -> list[_Edit]:
         """What is said in the frame: more on its lanes, then what ends with it, then what stands there as a whole."""
@@ -769,6 +771,8 @@ def edit_reply(wire: Wire, run: Run, document: Document) -> tuple[bool, Stop | N
     dropped: dict[Call, str] = {}
     waiting: dict[Lane, None] = {}
     calls: dict[Lane, None] = {}
+    for call in hosted.told(wire.NAME, document):
+        run.feed(call)
     for lane, slot, _ in wire.reply_texts(document):
         text = slot.text
         if lane.surface.calls:

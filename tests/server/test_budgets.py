@@ -334,6 +334,27 @@ def test_a_limit_on_one_tool(budgeted: Any, upstream: Upstream) -> None:
     assert got["content"] == "look\n\ntool budget exhausted for web_fetch"
 
 
+def remote(path: bytes, *names: str) -> dict[str, Any]:
+    """A reply with calls of tools of an MCP server that the provider has run."""
+    if path == b"/v1/responses":
+        head = {"type": "mcp_call", "server_label": "s", "arguments": "{}", "output": "x"}
+        items = [{**head, "id": f"mcp_{at}", "name": name} for at, name in enumerate(names)]
+        return {"id": "r", "object": "response", "status": "completed", "model": "m", "output": items}
+    blocks = [{"type": "mcp_tool_use", "id": f"m_{at}", "server_name": "s", "name": n} for at, n in enumerate(names)]
+    return {"id": "m", "type": "message", "role": "assistant", "content": blocks, "stop_reason": "pause_turn"}
+
+
+@pytest.mark.parametrize("path", [b"/v1/responses", b"/v1/messages"], ids=["responses", "messages"])
+def test_the_name_of_a_tools_server_is_not_counted_with_it(budgeted: Any, upstream: Upstream, path: bytes) -> None:
+    two, one_more = remote(path, "find", "read"), remote(path, "read")
+    upstream.play(*([reply(json.dumps(each).encode(), b"200 OK", JSON)] for each in (two, one_more)))
+    with budgeted('{name: tools, scope: session, tool_calls: {total: 2, "read": 1, s: 0}}') as talk:
+        asked: dict[str, Any] = {"input": "hi"} if path == b"/v1/responses" else {"max_tokens": 9}
+        assert json.loads(talk.ask(path=path, **asked).body) == two
+        again = talk.ask(path=path, **asked).body
+    assert b"tool budget exhausted for read" in again
+
+
 # --- what happens at the limit ---
 
 

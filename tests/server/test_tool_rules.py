@@ -10,6 +10,10 @@ import anthropic
 import openai
 import pytest
 
+from sidecar.wire import jsondoc, responses
+from sidecar.wire.sse import render
+from sidecar.wire.views import VIEWS
+
 from .mishaps import refusal
 from .talk import Answer
 from .test_guarded import FINISH, answers, stream, whole
@@ -320,6 +324,66 @@ def test_the_openai_client_reads_what_is_left(under: Start, upstream: Upstream, 
     assert [each.function.name for each in choice.message.tool_calls] == ["read"]
     assert choice.finish_reason == "tool_calls"
     assert DENIED in choice.message.content
+
+
+def response(number: int, *items: dict[str, Any]) -> dict[str, Any]:
+    head = {"id": f"resp_{number}", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
+    return {**head, "output": [*items], "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+
+
+def replies(document: dict[str, Any], streamed: bool) -> Any:
+    """A response, whole or as its events."""
+    if not streamed:
+        return answers(json.dumps(document).encode())
+    frames = VIEWS["responses"].frames(document)
+    return stream(*(render(jsondoc.encode(each), responses.event_of(each)) for each in frames))
+
+
+def approving(client: openai.OpenAI, streamed: bool) -> list[str]:
+    """An agent that approves whatever it is asked: the names of the calls, and the last text."""
+    server: Any = {"type": "mcp", "server_label": "s", "server_url": "https://a/mcp", "require_approval": "always"}
+    approved, given = [], [{"role": "user", "content": "do it"}]
+    while True:
+        asked: Any = {"model": "m", "input": given, "tools": [server]}
+        if streamed:
+            with client.responses.stream(**asked) as events:
+                reply = events.get_final_response()
+        else:
+            reply = client.responses.create(**asked)
+        requests = [item for item in reply.output if item.type == "mcp_approval_request"]
+        if not requests:
+            return [*approved, reply.output_text]
+        for item in requests:
+            approved.append(item.name)
+            answer = {"type": "mcp_approval_response", "approval_request_id": item.id, "approve": True}
+            given += [item.to_dict(), answer]
+
+
+@MODES
+def test_an_agent_that_approves_all_is_not_asked_about_a_denied_call(
+    under: Start, upstream: Upstream, streamed: bool
+) -> None:
+    asks = {"type": "mcp_approval_request", "server_label": "s", "arguments": '{"cmd": "x"}'}
+    first = response(1, {**asks, "id": "mcpr_1", "name": "read"}, {**asks, "id": "mcpr_2", "name": "shell"})
+    ran = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "read", "arguments": "{}", "output": "x"}
+    second = response(2, ran, {**asks, "id": "mcpr_3", "name": "shell"})
+    said = {"type": "output_text", "text": "Then not.", "annotations": [], "logprobs": []}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
+    upstream.play(*(replies(each, streamed) for each in (first, second, response(3, message))))
+    with under(more=rules(NO_SHELL)) as talk, openai_client(talk) as client:
+        assert approving(client, streamed) == ["read", "Then not."]
+        *_, refused = talk.sent["input"]
+        line = talk.line()
+    told = {"type": "mcp_approval_response", "approval_request_id": "mcpr_3", "approve": False}
+    assert refused == {**told, "reason": "denied: no shell here"}
+    assert [each["rule"] for each in line["decisions"]] == ["no-shell"]
+
+
+def test_a_stream_that_passes_ends_before_an_approval_that_is_denied(under: Start, upstream: Upstream) -> None:
+    asks = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "shell", "arguments": "{}"}
+    upstream.play(replies(response(1, asks), streamed=True))
+    with under(more=rules(NO_SHELL, stream="pass")) as talk, openai_client(talk) as client:
+        assert approving(client, streamed=True) == [DENIED]
 
 
 def test_the_anthropic_client_reads_what_is_left(under: Start, upstream: Upstream) -> None:

@@ -204,7 +204,7 @@ class BudgetVisit(Visit):
         call = (lane.choice, lane.part)
         if call in self._heard.dropped:
             return ()
-        if not lane.surface.calls:
+        if not lane.names_call:
             return (event,)
         begins = self._heard.named(lane, text)
         name = self._heard.names[call]

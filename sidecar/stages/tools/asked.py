@@ -7,7 +7,7 @@ from typing import Any, Final
 from ...stores.runs import Call as Earlier
 from ...text.schemas import Checker, SchemaError
 from ...wire import jsondoc
-from ...wire.conversation import Asked, Called, Choice, Replied, Tool
+from ...wire.conversation import Asked, Called, Choice, HostedCall, Replied, Tool
 from .rules import Proposed, Unreadable
 
 NO_CHOICE: Final = Choice()
@@ -18,19 +18,28 @@ _CUT: Final = ("length", "filtered")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`complete`: the request names all tools there are; it does not where it goes on from a prompt that is stored."""
+    """`complete`: the request names all tools there are; it does not where it goes on from a prompt that is stored.
+    `approvals`: the client may be asked about calls of the provider's own tools, of which it names none."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
     choice: Choice = NO_CHOICE
     complete: bool = False
+    approvals: bool = False
 
     @classmethod
     def of(cls, asked: Asked, document: Mapping[str, Any]) -> "Offer":
         tools = {tool.name: tool for tool in asked.tools}
-        return cls(tools, asked.choice, not isinstance(document.get("prompt"), dict))
+        return cls(tools, asked.choice, not isinstance(document.get("prompt"), dict), asked.approvals)
+
+    @property
+    def names_none(self) -> bool:
+        """Whether no reply to this request can hold a call, as far as the request says."""
+        return not self.tools and not self.approvals
 
     def fault(self, call: Proposed) -> str | None:
         """What is wrong with a call, in words for the model; none of its values."""
+        if call.hosted:
+            return None
         tool = self.tools.get(call.name)
         if tool is None:
             return _NO_SUCH_TOOL if self.complete else None
@@ -69,8 +78,10 @@ def is_cut(reply: Replied, choice: int) -> bool:
 
 
 def earlier(asked: Asked) -> list[Earlier]:
-    """The calls in a request's history, in order."""
-    return [(each.id, each.name) for each in asked.history if isinstance(each, Called)]
+    """The calls in a request's history, in order. One that was approved and then run is one."""
+    calls = [each for each in asked.history if isinstance(each, Called | HostedCall)]
+    approved = {(call.id, call.name) for call in calls if isinstance(call, Called) and call.hosted}
+    return [(call.id, call.name) for call in calls if isinstance(call, Called) or (call.id, call.name) not in approved]
 
 
 def turn(document: Mapping[str, Any]) -> int:

@@ -64,6 +64,8 @@ class Held:
             if heard.document is None:
                 return self._answer(heard)
             reply = self.view.replied(heard.document)
+            for call in reply.hosted:
+                self.course.has_run(call.id, call.name)
             weighed = self._weigh(reply)
             message = self._repair(heard, reply, weighed)
             if message is not None:
@@ -90,7 +92,7 @@ class Held:
 
     def _weighed(self, called: Called, reply: Replied, courses: dict[int, Course]) -> Weighed:
         course = courses.setdefault(called.choice, self.course.branch())
-        proposed = Proposed(called.name, called.arguments, free=called.free, id=called.id)
+        proposed = Proposed(called.name, called.arguments, free=called.free, id=called.id, hosted=called.hosted)
         fault = None if is_cut(reply, called.choice) else self.offer.fault(proposed)
         weighed = Weighed(called, proposed, self.rules.judge(proposed, course), fault)
         if self._final(weighed).word != "deny":

@@ -50,12 +50,13 @@ class Unreadable(SidecarError):
 
 
 class Proposed:
-    """A call as a model proposes it. `arguments` is JSON text, or with `free` a text of any kind."""
+    """A call as a model proposes it. `arguments` is JSON text, or with `free` a text of any kind. `hosted`: its tool is
+    the provider's."""
 
-    __slots__ = ("_read", "arguments", "free", "id", "name")
+    __slots__ = ("_read", "arguments", "free", "hosted", "id", "name")
 
-    def __init__(self, name: str, arguments: str, *, free: bool = False, id: str = "") -> None:
-        self.name, self.arguments, self.free, self.id = name, arguments, free, id
+    def __init__(self, name: str, arguments: str, *, free: bool = False, id: str = "", hosted: bool = False) -> None:
+        self.name, self.arguments, self.free, self.id, self.hosted = name, arguments, free, id, hosted
         self._read: list[Any] = []
 
     def value(self) -> Any:
@@ -127,15 +128,16 @@ def _written(value: Any) -> bytes | None:
 class Course:
     """What a run has called so far. A reply's own calls are added as they are decided, each choice on a branch."""
 
-    __slots__ = ("_added", "_history", "_names", "_ran")
+    __slots__ = ("_added", "_history", "_known", "_names", "_ran")
 
     def __init__(self, ran: Ran, history: Sequence[Earlier]) -> None:
-        self._ran, self._history = ran, ran.in_order(history)
+        self._ran, self._history = ran, [*ran.in_order(history)]
         self._names = {name for _, name in history}
+        self._known = {*history, *ran.recent}
         self._added: list[str] = []
 
     def branch(self) -> "Course":
-        """The same run, going on by itself."""
+        """The same run, going on by itself; what the provider runs is told to all."""
         branch = copy(self)
         branch._added = []
         return branch
@@ -147,6 +149,18 @@ class Course:
     def remember(self, call: Proposed) -> None:
         """It has gone to the client: for the requests to come."""
         self._ran.add([(call.id, call.name)])
+
+    def has_run(self, id: str, name: str) -> None:
+        """The provider has run it, whatever becomes of the reply. One that was approved has been counted before."""
+        if not self.knows(id, name):
+            self._known.add((id, name))
+            self._names.add(name)
+            self._history.append((id, name))
+            self._ran.add([(id, name)])
+
+    def knows(self, id: str, name: str) -> bool:
+        """Whether this very call has come before. One without an id is always another."""
+        return bool(id) and (id, name) in self._known
 
     def has_called(self, tools: Globs) -> bool:
         return self._ran.overflowed or any(map(tools.fits, chain(self._added, self._names, self._ran.names)))

@@ -69,15 +69,19 @@ class ToolsVisit(Visit):
     def _holds(self, offer: Offer, document: dict[str, Any]) -> bool:
         """Whether a reply may have to be denied, or asked for again: all others go through as they come."""
         config = self._stage.config
-        if not offer.tools:
+        if offer.names_none:
             return False
         if config.stream == "pass" and self._streams(document):
             if self._exchange.endpoint != "responses":
                 return False
             return any(self._rules.may_deny(name) for name, tool in offer.tools.items() if _is_nameless(tool))
-        if "repair" in (config.on_unknown, config.on_invalid) or config.on_invalid == "deny":
+        if offer.tools and ("repair" in (config.on_unknown, config.on_invalid) or config.on_invalid == "deny"):
             return True
-        return offer.choice.kind != "none" and any(map(self._rules.may_deny, offer.tools))
+        return offer.choice.kind != "none" and self._may_deny(offer)
+
+    def _may_deny(self, offer: Offer) -> bool:
+        """The names of a server's tools are not known before they are called."""
+        return (offer.approvals and self._rules.may_deny_any) or any(map(self._rules.may_deny, offer.tools))
 
     def _streams(self, document: dict[str, Any]) -> bool:
         """Ollama's own API streams unless it is told not to."""

@@ -1,7 +1,8 @@
 """A reply that is not held whole: its calls are decided as they come, and wait only until they are.
 
 The same for a stream, a whole reply and a reply that the provider has kept: what is said on the lanes of a call is
-gathered, and decided when the call is over, or as soon as its name is known where that is enough.
+gathered, and decided when the call is over, or as soon as its name is known where that is enough. A call that the
+provider has run is judged as well where it has a name: it can still end the reply.
 """
 
 from collections import deque
@@ -10,17 +11,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ...core.decision import Block, Finish
-from ...core.events import Began, Dropped, End, Event, Found, Goes, Made, Stopped, Text, Waits
+from ...core.events import Began, Dropped, End, Event, Found, Goes, Hosted, Made, Stopped, Text, Waits
 from ...core.surface import Kind, Lane
 from .asked import Offer
 from .config import ToolsConfig
 from .confirm import unheld
-from .rules import MAX_ARGUMENTS, Course, Judged, Proposed, Rules
+from .rules import ALLOWED, MAX_ARGUMENTS, Course, Judged, Proposed, Rules
 from .told import INVALID, TOOLS, finding, notice
 
 Key = tuple[int, int | str]
-# Where an item's texts are told apart by their fields: the tool's own name, not that of its server or namespace.
-_NAME_PARTS: Final = ("name", "function_call")
+# The one call of a message in the older form of chat completions. Other parts that are words are those of items.
+_OLDER: Final = "function_call"
 _WHITE: Final = " \t\r\n\ufeff"
 _ERROR: Final = 400
 
@@ -47,9 +48,9 @@ class Seen:
     def name(self) -> str:
         return "".join(self.names)
 
-    @property
-    def proposed(self) -> Proposed:
-        return Proposed(self.name, "".join(self.arguments), free=self.free)
+    def proposed(self, hosted: Hosted | None) -> Proposed:
+        id = "" if hosted is None else hosted.id
+        return Proposed(self.name, "".join(self.arguments), free=self.free, id=id, hosted=hosted is not None)
 
 
 class Watching:
@@ -60,6 +61,7 @@ class Watching:
         self._branches: dict[int, Course] = {}
         self._last: dict[Key, Seen] = {}
         self._open: deque[Seen] = deque()
+        self._hosted: dict[int, Hosted] = {}
         self._said: list[str] = []
         self._over = False
 
@@ -69,6 +71,8 @@ class Watching:
         match event:
             case Began(status):
                 self._over = status >= _ERROR
+            case Hosted():
+                self._note_hosted(event)
             case Text(lane, text) if lane.surface.closed:
                 return (event, *self._unread(lane, text))
             case Text(lane, text, last):
@@ -84,7 +88,7 @@ class Watching:
 
     def _unread(self, lane: Lane, text: str) -> Iterator[Event]:
         """An object that we cannot read may be a reply with calls for a client that can."""
-        offers = bool(self._offer.tools) or not self._offer.complete
+        offers = not self._offer.names_none or not self._offer.complete
         if offers and self._denies and text.lstrip(_WHITE).startswith("{"):
             found = finding(TOOLS, "unreadable", lane.surface)
             yield from self._stopped(Block(TOOLS, lane.surface, (found,), as_error=True, failed=True))
@@ -93,13 +97,18 @@ class Watching:
     def _denies(self) -> bool:
         return self._rules.may_deny_any or self._config.on_invalid != "pass"
 
+    def _note_hosted(self, call: Hosted) -> None:
+        """One with a name counts when it is judged: it does not come before itself."""
+        if self._hosted.setdefault(call.choice, call) is call and not call.named:
+            self._course.has_run(call.id, call.name)
+
     # --- what a call says ---
 
     def _call_text(self, event: Text) -> Sequence[Event]:
         lane = event.lane
         if not lane.surface.calls:
             return self._arguments(event)
-        if isinstance(lane.part, str) and lane.part not in _NAME_PARTS:
+        if not lane.names_call:
             return (event,)
         seen = self._last.get(_key(lane))
         if seen is not None and seen.dropped:
@@ -125,9 +134,12 @@ class Watching:
 
     def _arguments(self, event: Text) -> Sequence[Event]:
         """They begin when the name is over. Some APIs have them before the name, some things have no name at all."""
-        if isinstance(event.lane.part, str) and event.lane.part not in _NAME_PARTS:
+        if isinstance(event.lane.part, str) and event.lane.part != _OLDER:
             return (event,)
         key = _key(event.lane)
+        hosted = self._hosted.get(event.lane.choice)
+        if hosted is not None and not hosted.named:
+            return (event,)
         seen = self._last.get(key) or self._opened(key)
         if seen.dropped:
             return ()
@@ -181,12 +193,19 @@ class Watching:
         return self._config.on_invalid != "pass" and name in self._offer.tools
 
     def _decided(self, seen: Seen, lane: Lane) -> Iterator[Event]:
-        call = seen.proposed
-        judged = self._judged(call, lane)
+        hosted = self._hosted.get(lane.choice)
+        call, has_run = seen.proposed(hosted), hosted is not None and not hosted.asks
+        # One that was approved was judged when it was asked for.
+        approved = has_run and self._course.knows(call.id, call.name)
+        judged = ALLOWED if approved else self._judged(call, lane)
+        if has_run:
+            self._course.has_run(call.id, call.name)
+        elif judged.word == "allow":
+            self._branch(lane).add(call)
+            self._course.remember(call)
         if judged.word == "deny":
             yield from self._denied(seen, lane, judged)
             return
-        self._course.remember(call)
         if seen.waits:
             yield Goes(lane)
         if seen.over:
@@ -194,20 +213,22 @@ class Watching:
 
     def _noted(self, seen: Seen, lane: Lane) -> Iterator[Event]:
         """What is wrong with a call that goes all the same."""
-        if self._config.on_invalid == "pass" and self._offer.fault(seen.proposed):
+        if self._config.on_invalid == "pass" and self._offer.fault(seen.proposed(self._hosted.get(lane.choice))):
             yield Found(finding(INVALID, "pass", lane.surface), "flag")
 
     def _judged(self, call: Proposed, lane: Lane) -> Judged:
         """Nothing can be asked or waited for here: what would be, is denied."""
-        course = self._branches.setdefault(lane.choice if lane.surface.calls == "loose" else 0, self._course.branch())
-        judged = self._rules.judge(call, course)
+        judged = self._rules.judge(call, self._branch(lane))
         if judged.word == "confirm":
             judged = unheld(judged)
         if judged.word == "allow" and self._config.on_invalid != "pass" and (fault := self._offer.fault(call)):
             judged = Judged("deny", INVALID, fault)
-        if judged.word == "allow":
-            course.add(call)
         return judged
+
+    def _branch(self, lane: Lane) -> Course:
+        """Of the choices of a reply each goes on by itself."""
+        choice = lane.choice if lane.surface.calls == "loose" else 0
+        return self._branches.setdefault(choice, self._course.branch())
 
     def _denied(self, seen: Seen, lane: Lane, judged: Judged) -> Iterator[Event]:
         found = finding(judged.rule, "deny", lane.surface)
@@ -229,4 +250,4 @@ class Watching:
 
 def _key(lane: Lane) -> Key:
     """What tells a call's lanes: its number, or the place of its item where that holds but one."""
-    return lane.choice, lane.part if isinstance(lane.part, int) or lane.part == "function_call" else 0
+    return lane.choice, lane.part if isinstance(lane.part, int) or lane.part == _OLDER else 0

@@ -157,6 +157,11 @@ class Replied:
     def calls(self) -> list[Called]:
         return _called(self._message)
 
+    @property
+    def hosted(self) -> tuple[()]:
+        """The API tells of none."""
+        return ()
+
     def ending(self, choice: int) -> Ending:
         reason = self._document.get("done_reason")
         if reason is None and self._document.get("done") is True:  # as older servers end

@@ -20,6 +20,11 @@ class Turns:
         self._document = document
 
     @property
+    def approvals(self) -> bool:
+        """No provider of these APIs asks."""
+        return False
+
+    @property
     def system(self) -> str:
         return "\n\n".join(filter(None, self._system_texts()))
 

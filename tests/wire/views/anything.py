@@ -65,6 +65,7 @@ def ask_all(view: View, request: Document, reply: Document) -> None:
     asked = view.asked(request)
     before = deepcopy(request)
     seen = (asked.tools, asked.choice, asked.parallel, asked.format, asked.choices, asked.history, asked.system)
+    assert asked.approvals in (True, False)
     assert request == before
     assert all(tool.name for tool in asked.tools)
     assert asked.choices > 0
@@ -106,7 +107,7 @@ def hear_all(view: View, reply: Document) -> None:
         assert replied.ending(choice) in ("stop", "length", "calls", "filtered", "other")
         assert replied.refused(choice) in (True, False)
     calls = list(replied.calls)
-    assert all(call.name for call in calls)
+    assert all(call.name for call in (*calls, *replied.hosted))
     assert len({(call.choice, call.position) for call in calls}) == len(calls)
     assert reply == before
     for choice in replied.texts:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.wire import jsondoc, sse
-from sidecar.wire.conversation import Called, Choice, Format, Result, View
+from sidecar.wire.conversation import Called, Choice, Format, HostedCall, Result, View
 from sidecar.wire.views import VIEWS, messages
 from tests.wire.fuzz import examples
 from tests.wire.messages_talk import ASK, block, call, client, end, read, start, text, thinking, whole
@@ -178,6 +178,18 @@ def test_the_history() -> None:
     ]
     results[1].texts[2].replace("4")
     assert turns[2]["content"][1]["content"][3]["source"]["data"] == "4"
+
+
+def test_calls_that_the_provider_runs() -> None:
+    searched = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    remote = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "send", "server_name": "s", "input": {}}
+    nameless = {"type": "mcp_tool_use", "id": "mcptoolu_2"}
+    found = [HostedCall("srvtoolu_1", "web_search"), HostedCall("mcptoolu_1", "send")]
+    # What the client runs is run when all of the turn is there.
+    history = asked(assistant(use(), searched, remote, nameless)).history
+    assert history == [*found, Called("toolu_find_0", "find", '{"at":0}')]
+    assert replied(searched, use(), remote, nameless).hosted == found
+    assert not asked(tools=[FIND, SEARCH], mcp_servers=[{"type": "url", "name": "s"}]).approvals
 
 
 def test_a_call_of_one_of_a_family_is_a_call_of_the_family() -> None:

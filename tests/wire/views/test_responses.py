@@ -15,7 +15,7 @@ from openai.types.responses import Response, ResponseInputItem
 from pydantic import TypeAdapter
 
 from sidecar.wire import jsondoc, sse
-from sidecar.wire.conversation import Called, Choice, Format, Result, View
+from sidecar.wire.conversation import Called, Choice, Format, HostedCall, Result, View
 from sidecar.wire.views import VIEWS, responses
 from tests.wire.bridges.responses_talk import checked
 from tests.wire.fuzz import examples
@@ -135,6 +135,13 @@ MCP: Document = {
     "arguments": "{}",
     "output": "found",
     "error": None,
+}
+APPROVAL: Document = {
+    "id": "mcpr_0",
+    "type": "mcp_approval_request",
+    "server_label": "s",
+    "name": "send",
+    "arguments": '{"to":1.50}',
 }
 RUN_BY_CLIENT = (function(), CUSTOM, LOCAL_SHELL, SHELL, PATCH, COMPUTER, TOOL_SEARCH)
 
@@ -314,11 +321,60 @@ def test_the_history() -> None:
     assert items[11]["output"][2]["text"] == "3"
 
 
-def test_what_the_provider_ran_is_no_history_of_ours() -> None:
+def test_what_the_provider_ran_is_no_call_of_the_history() -> None:
     theirs = SHELL | {"environment": {"type": "container_reference", "container_id": "c"}}
     output = {"type": "shell_call_output", "call_id": "call_sh", "output": []}
     found = TOOL_SEARCH | {"execution": "server"}
-    assert asked(input=[theirs, output, found, MCP, WEB]).history == []
+    assert asked(input=[theirs, output, found, MCP, WEB]).history == [
+        HostedCall("call_sh", "shell"),
+        HostedCall("call_ts", "tool_search"),
+        HostedCall("mcp_0", "find"),
+        HostedCall("ws_0", "web_search"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "call"),
+    [
+        ({"type": "file_search_call", "id": "fs_0", "queries": ["x"]}, HostedCall("fs_0", "file_search")),
+        ({"type": "code_interpreter_call", "id": "ci_0", "code": "1"}, HostedCall("ci_0", "code_interpreter")),
+        ({"type": "image_generation_call", "id": "ig_0", "result": None}, HostedCall("ig_0", "image_generation")),
+        ({"type": "program", "id": "pg_0", "call_id": "c", "code": "1"}, HostedCall("c", "programmatic_tool_calling")),
+        (MCP | {"approval_request_id": "mcpr_0"}, HostedCall("mcpr_0", "find")),  # the call that was approved
+        ({"type": "web_search_call"}, HostedCall("", "web_search")),
+        ({"type": "mcp_call", "id": "mcp_1"}, None),
+        ({"type": "mcp_list_tools", "id": "mcpl_0", "server_label": "s", "tools": []}, None),
+    ],
+)
+def test_what_is_called_that_the_provider_runs(item: Document, call: HostedCall | None) -> None:
+    found = [] if call is None else [call]
+    assert asked(input=[item]).history == found
+    assert replied(item).hosted == found
+    assert replied(item).calls == []
+
+
+def test_a_call_that_waits_for_an_approval_is_in_the_history() -> None:
+    answer = {"type": "mcp_approval_response", "approval_request_id": "mcpr_0", "approve": True}
+    assert asked(input=[APPROVAL, answer]).history == [
+        Called("mcpr_0", "send", '{"to":1.50}', hosted=True),
+        Result("mcpr_0", "send", []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "may"),
+    [
+        ({}, True),  # always, if nobody says otherwise
+        ({"require_approval": "always"}, True),
+        ({"require_approval": {"never": {"tool_names": ["find"]}}}, True),
+        ({"require_approval": "never"}, False),
+    ],
+)
+def test_whether_an_approval_may_be_asked_for(told: Document, may: bool) -> None:
+    server = {"type": "mcp", "server_label": "s", **told}
+    assert asked(tools=[FIND, server]).approvals is may
+    assert asked(input=[{"type": "additional_tools", "tools": [server]}]).approvals is may
+    assert not asked(tools=[FIND, SEARCH]).approvals
 
 
 def test_system_text_is_where_it_may_be() -> None:
@@ -443,6 +499,21 @@ def test_every_kind_of_call_gets_its_own_kind_of_result() -> None:
     assert [each.name for each in history if isinstance(each, Result)] == [call.name for call in calls]
 
 
+def test_an_approval_is_refused() -> None:
+    *_, request, result = answered(response([APPROVAL]), {"mcpr_0": "not that"})
+    assert request == APPROVAL
+    refusal = {"type": "mcp_approval_response", "approval_request_id": "mcpr_0", "approve": False, "reason": "not that"}
+    assert result == refusal
+    TypeAdapter(ResponseInputItem).validate_python(result)
+
+
+def test_an_approval_request_without_an_id_gets_one() -> None:
+    bare = {"type": "mcp_approval_request", "server_label": "s", "name": "send", "arguments": "{}"}
+    *_, request, result = answered(response([bare]), {"call_0": "no"})
+    assert request == bare | {"id": "call_0"}
+    assert result["approval_request_id"] == "call_0"
+
+
 def test_the_picture_of_nothing_is_a_png() -> None:
     shown = answered(response([COMPUTER]), {"call_cu": "no"})[2]["output"]["image_url"]
     data = base64.b64decode(shown.removeprefix("data:image/png;base64,"), validate=True)
@@ -507,7 +578,17 @@ def test_what_the_provider_ran_is_no_call() -> None:
     done = [SHELL | {"environment": None}, {"type": "shell_call_output", "call_id": "call_sh", "output": []}]
     reply = replied(theirs, *done, WEB, MCP, TOOL_SEARCH | {"execution": "server"})
     assert reply.calls == []
+    assert [call.name for call in reply.hosted] == ["shell", "shell", "web_search", "find", "tool_search"]
     assert reply.ending(0) == "stop"
+
+
+def test_a_reply_that_waits_for_an_approval() -> None:
+    reply = replied(message("Hm."), APPROVAL)
+    assert reply.calls == [Called("mcpr_0", "send", '{"to":1.50}', hosted=True)]
+    assert reply.hosted == []
+    assert reply.ending(0) == "calls"
+    reply.drop(reply.calls, "No.")
+    assert (reply.calls, reply.texts, reply.ending(0)) == ([], {0: "Hm.\n\nNo."}, "stop")
 
 
 @pytest.mark.parametrize(
@@ -766,14 +847,23 @@ REQUESTS: list[Document] = [
             {"type": "function_call_output", "call_id": "call_find_0", "output": [{"type": "input_text", "text": "x"}]},
             {"type": "shell_call_output", "call_id": "call_sh", "output": [{"stdout": "a", "stderr": "b"}]},
             {"type": "additional_tools", "role": "developer", "tools": [WRITE]},
+            *(APPROVAL, {"type": "mcp_approval_response", "approval_request_id": "mcpr_0", "approve": True}),
+            *(MCP, WEB),
         ],
-        "tools": [FIND, WRITE, SEARCH, {"type": "shell"}, {"type": "namespace", "name": "n", "tools": [FIND]}],
+        "tools": [
+            *(FIND, WRITE, SEARCH, {"type": "shell"}, {"type": "namespace", "name": "n", "tools": [FIND]}),
+            {"type": "mcp", "server_label": "s", "require_approval": "always"},
+        ],
         "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "find"}]},
         "text": {"format": {"type": "json_schema", "name": "t", "schema": SCHEMA, "strict": True}},
         "store": False,
     }
 ]
-REPLIES = [*(response(items) for items in GOLDEN), response([thought(), *RUN_BY_CLIENT, message("x")], output_text="x")]
+REPLIES = [
+    *(response(items) for items in GOLDEN),
+    response([thought(), *RUN_BY_CLIENT, message("x")], output_text="x"),
+    response([WEB, MCP, APPROVAL]),
+]
 FRAMES = [frame for items in GOLDEN for frame in events(items, pieces)]
 
 

@@ -37,6 +37,11 @@ class Replied:
         found = ((index, calls_in(choice["message"])) for index, choice in choices_in(self._document))
         return [call for index, calls in found for call in called_in(calls, index)]
 
+    @property
+    def hosted(self) -> tuple[()]:
+        """The API tells of none."""
+        return ()
+
     def ending(self, choice: int) -> Ending:
         found = self._choice(choice)
         ending = ENDINGS.get(text_of(found.get("finish_reason")), "other")

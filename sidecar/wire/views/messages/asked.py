@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from ....core.surface import Slot
-from ...conversation import Called, Choice, Format, Part, Result, Tool
+from ...conversation import Called, Choice, Format, HostedCall, Part, Result, Tool
 from ...messages import REQUEST_RESULT
 from ...stream import Document
 from ..shape import mapping, objects, paragraphs, sequence, text_of
@@ -27,6 +27,11 @@ class Asked:
     @property
     def tools(self) -> Sequence[Tool]:
         return [tool for tool in map(tools.run_by_client, tools.definitions(self._document)) if tool is not None]
+
+    @property
+    def approvals(self) -> bool:
+        """The provider never asks."""
+        return False
 
     @property
     def choice(self) -> Choice:
@@ -81,7 +86,7 @@ class Asked:
     # --- the conversation ---
 
     @property
-    def history(self) -> Sequence[Called | Result]:
+    def history(self) -> Sequence[Called | HostedCall | Result]:
         return list(_history(objects(self._document.get("messages"))))
 
     @property
@@ -152,11 +157,13 @@ def _result(block: Document, text: str) -> Document:
     return {"type": "tool_result", "tool_use_id": block["id"], **family, "content": text}
 
 
-def _history(messages: list[Document]) -> Iterator[Called | Result]:
+def _history(messages: list[Document]) -> Iterator[Called | HostedCall | Result]:
+    """What the provider runs in a turn has run before the client gets the turn's calls."""
     names: dict[str, str] = {}
     for message in messages:
         calls = [call for _, call in tools.calls_in(message.get("content"))]
         names.update((call.id, call.name) for call in calls)
+        yield from tools.hosted_in(message.get("content"))
         yield from calls
         for block in objects(message.get("content")):
             if block.get("type") == "tool_result":

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...conversation import Called, Ending
+from ...conversation import Called, Ending, HostedCall
 from ...stream import Document
 from ..shape import mapping, objects, paragraphs, sequence, text_of
 from . import tools
@@ -37,6 +37,10 @@ class Replied:
     @property
     def calls(self) -> Sequence[Called]:
         return [call for _, call in self.blocks()]
+
+    @property
+    def hosted(self) -> Sequence[HostedCall]:
+        return tools.hosted_in(self._document.get("content"))
 
     def blocks(self) -> Iterator[tuple[Document, Called]]:
         """The calls, each with its block. A call without an id has one by its place."""

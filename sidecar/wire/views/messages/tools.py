@@ -7,7 +7,8 @@ the memory. All others (web search and fetch, code execution, MCP, the search fo
 from collections.abc import Iterator
 from typing import Final
 
-from ...conversation import Called, Tool
+from ...conversation import Called, HostedCall, Tool
+from ...hosted import of_block
 from ...stream import Document
 from ..shape import json_text, mapping, objects, schema_of, text_of
 
@@ -43,6 +44,11 @@ def calls_in(content: object) -> Iterator[tuple[Document, Called]]:
         if block.get("type") == "tool_use" and (name := _name(block)):
             yield block, Called(text_of(block.get("id")), name, _arguments(block), position=position)
             position += 1
+
+
+def hosted_in(content: object) -> list[HostedCall]:
+    """Those that the provider has run."""
+    return [HostedCall(call.id, call.name) for call in map(of_block, objects(content)) if call is not None]
 
 
 def _name(block: Document) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from ...conversation import Called, Choice, Format, Part, Result, Tool
+from ... import hosted
+from ...conversation import Called, Choice, Format, HostedCall, Part, Result, Tool
 from ...responses.items import item as texts_of_item
 from ...responses.places import REQUEST
 from ...stream import Document
@@ -35,6 +36,10 @@ class Asked:
         defined = (tool for each in tools.definitions(self._document) for tool in tools.run_by_client(each))
         allowed = _allowed(self._document.get("tool_choice"))
         return [tool for tool in defined if allowed is None or tool.name in allowed]
+
+    @property
+    def approvals(self) -> bool:
+        return any(map(tools.asks_approval, tools.definitions(self._document)))
 
     @property
     def choice(self) -> Choice:
@@ -80,7 +85,7 @@ class Asked:
     # --- the conversation ---
 
     @property
-    def history(self) -> Sequence[Called | Result]:
+    def history(self) -> Sequence[Called | HostedCall | Result]:
         return list(_history(sequence(self._document.get("input"))))
 
     @property
@@ -167,10 +172,10 @@ def _written(form: Format, was: Document) -> Document:
 # --- what was said ---------------------------------------------------------------------------------------------
 
 
-def _history(items: list[Any]) -> Iterator[Called | Result]:
+def _history(items: list[Any]) -> Iterator[Called | HostedCall | Result]:
     """Calls are counted within a turn of the model, which ends with a result or with what somebody else says."""
     names: dict[str, str] = {}
-    hosted: set[str] = set()
+    theirs: set[str] = set()
     position = 0
     for at, item in enumerate(items):
         if not isinstance(item, dict):
@@ -180,11 +185,12 @@ def _history(items: list[Any]) -> Iterator[Called | Result]:
             names[call.id] = call.name
             position += 1
             yield call
-        elif tools.call_kind(item) is not None:
-            hosted.add(tools.id_of(item))
+        elif (ran := hosted.of_item(item)) is not None:
+            theirs.add(ran.id)
+            yield HostedCall(ran.id, ran.name)
         elif tools.is_result(item) or _of_another(item):
             position = 0
-        if tools.is_result(item) and (call_id := tools.id_of(item)) not in hosted:
+        if tools.is_result(item) and (call_id := tools.id_of(item)) not in theirs:
             yield Result(call_id, names.get(call_id, ""), _result_texts(items, at))
 
 
@@ -246,8 +252,9 @@ def _named(reply: Document) -> Document:
     """A copy in which every call has an id to answer to."""
     reply = deepcopy(reply)
     for item, call in Replied(reply).items():
-        if not text_of(item.get("call_id")):
-            item["call_id"] = call.id
+        kind = tools.call_kind(item)
+        if kind is not None and not text_of(item.get(kind.id)):
+            item[kind.id] = call.id
     return reply
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...conversation import Called, Ending
+from ... import hosted
+from ...conversation import Called, Ending, HostedCall
 from ...stream import Document
 from ..shape import mapping, objects, paragraphs, sequence, text_of
 from . import tools
@@ -33,13 +34,19 @@ class Replied:
     def calls(self) -> Sequence[Called]:
         return [call for _, call in self.items()]
 
+    @property
+    def hosted(self) -> Sequence[HostedCall]:
+        items = objects(self._document.get("output"))
+        done = _done(items)
+        return [call for call in (_ran(item, done) for item in items) if call is not None]
+
     def items(self) -> Iterator[tuple[Document, Called]]:
-        """The calls that the client is to run, each with its item; one whose output is there has been run.
+        """The calls that the client decides about, each with its item; one whose output is there has been run.
 
         A call without an id has one by its place.
         """
         items = objects(self._document.get("output"))
-        done = {tools.id_of(item) for item in items if tools.is_result(item)} - {""}
+        done = _done(items)
         position = 0
         for item in items:
             call = tools.called(item, position)
@@ -109,6 +116,18 @@ class Replied:
         """Some providers say all text once more."""
         if isinstance(self._document.get("output_text"), str):
             self._document["output_text"] = text
+
+
+def _done(items: Iterable[Document]) -> set[str]:
+    """The ids of the calls whose results are there."""
+    return {tools.id_of(item) for item in items if tools.is_result(item)} - {""}
+
+
+def _ran(item: Document, done: Collection[str]) -> HostedCall | None:
+    call, told = tools.called(item, 0), hosted.of_item(item)
+    if call is not None:
+        return HostedCall(call.id, call.name) if call.id in done else None
+    return None if told is None else HostedCall(told.id, told.name)
 
 
 def _of_type(message: Document, kind: str) -> list[Document]:

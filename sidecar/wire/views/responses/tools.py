@@ -2,7 +2,8 @@
 
 Functions and custom tools have names of their own. The shell, patches, the computer and a search for tools are also
 run by the client, under the name of their type, and the call's action is its arguments. Everything else (web and file
-search, MCP, the code interpreter, images, a shell in a container of the provider's) is no tool here.
+search, MCP, the code interpreter, images, a shell in a container of the provider's) is no tool here. A call of MCP that
+the client is asked to approve is one of its calls all the same: what it answers decides whether the call is made.
 """
 
 import base64
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from ...conversation import Called, Tool
+from ...hosted import in_container
 from ...stream import Document
 from ..shape import json_text, mapping, objects, schema_of, sequence, text_of
 
@@ -24,7 +26,6 @@ BUILT_IN: Final = {
     "computer_use": "computer",
     "computer_use_preview": "computer",
 }
-_CONTAINERS: Final = frozenset(("container_auto", "container_reference"))
 
 
 # --- definitions ---------------------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ def run_by_client(definition: Document) -> Iterator[Tool]:
                 yield from run_by_client(inner)
         case {"type": "tool_search", "execution": "client"}:
             yield _tool("tool_search", definition)
-        case {"type": str(kind)} if kind in BUILT_IN and not _in_container(definition):
+        case {"type": str(kind)} if kind in BUILT_IN and not in_container(definition):
             yield Tool(BUILT_IN[kind], "", None, definition)
 
 
@@ -56,9 +57,9 @@ def _tool(name: str, definition: Document) -> Tool:
     return Tool(name, text_of(definition.get("description")), schema_of(definition.get("parameters")), definition)
 
 
-def _in_container(holder: Document) -> bool:
-    kind = mapping(holder.get("environment")).get("type")
-    return isinstance(kind, str) and kind in _CONTAINERS
+def asks_approval(definition: Document) -> bool:
+    """Whether a definition is of a server for whose calls the client may be asked. It is, unless it says never."""
+    return definition.get("type") == "mcp" and definition.get("require_approval") != "never"
 
 
 # --- calls ---------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class CallKind(NamedTuple):
     """A type of item that is a call. `tool` is its tool's name, empty where the item says it.
 
     `told` is the item that gives it a text as its result. Where the API has no place for a text there, it is `apart`:
-    a message has to say it.
+    a message has to say it. `id` is the field with the call's id. `hosted`: see `conversation.Called`.
     """
 
     arguments: Callable[[Document], str]
@@ -76,6 +77,8 @@ class CallKind(NamedTuple):
     tool: str = ""
     free: bool = False
     apart: bool = False
+    id: str = "call_id"
+    hosted: bool = False
 
 
 def call_kind(item: Document) -> CallKind | None:
@@ -84,19 +87,23 @@ def call_kind(item: Document) -> CallKind | None:
 
 
 def id_of(item: Document) -> str:
-    """The output of a local shell has the call's id in `id`."""
+    """The id of a call, also where the item is its result. The output of a local shell has it in `id`."""
+    if item.get("type") == "mcp_approval_response":
+        return text_of(item.get("approval_request_id"))
     return text_of(item.get("call_id")) or text_of(item.get("id"))
 
 
 def called(item: Document, position: int) -> Called | None:
     """The call that an item is; None where it is none, or one that the provider runs itself."""
     kind = call_kind(item)
-    if kind is None or _in_container(item):
+    if kind is None or in_container(item):
         return None
     if kind is CALLS["tool_search_call"] and item.get("execution") != "client":
         return None
     name = kind.tool or text_of(item.get("name"))
-    return Called(id_of(item), name, kind.arguments(item), kind.free, position) if name else None
+    if not name:
+        return None
+    return Called(id_of(item), name, kind.arguments(item), kind.free, position, hosted=kind.hosted)
 
 
 def _at(field: str, absent: str = "") -> Callable[[Document], str]:
@@ -150,6 +157,11 @@ def _nothing_found(call: Document, text: str) -> Document:
     return {"type": "tool_search_output", "call_id": id_of(call), "execution": "client", "tools": []}
 
 
+def _refused(call: Document, text: str) -> Document:
+    request = {"type": "mcp_approval_response", "approval_request_id": id_of(call)}
+    return {**request, "approve": False, "reason": text}
+
+
 def _blank() -> str:
     """A PNG of one white point (https://www.w3.org/TR/png/): its head, its one line and its end."""
 
@@ -174,11 +186,13 @@ CALLS: Final = {
     ),
     "computer_call": CallKind(_actions, _screen, "computer", apart=True),
     "tool_search_call": CallKind(_at("arguments", "{}"), _nothing_found, "tool_search", apart=True),
+    "mcp_approval_request": CallKind(_at("arguments", "{}"), _refused, id="id", hosted=True),
 }
 RESULTS: Final = frozenset(
     (
         *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output"),
         *("apply_patch_call_output", "computer_call_output", "tool_search_output"),
+        "mcp_approval_response",
     )
 )
 
