@@ -55,6 +55,8 @@ class Exchange:
     """What is remembered of runs and sessions for rules about tools."""
     now: Callable[[], float] = lambda: 0.0
     """Seconds since the epoch."""
+    waited: Callable[[float], None] = lambda seconds: None
+    """Told how long a stage has waited for a person: that is no work of ours."""
 
 
 @dataclass(slots=True)

@@ -105,9 +105,11 @@ class Hop:
         """Who asks, for the stages; `endpoint` is also what the record calls it."""
         self.record.endpoint = endpoint
         kept = self.runtime
-        return Exchange(
-            self.id, endpoint, self.tenant, disguise, identity, kept.accounts, kept.approvals, kept.runs, time.time
-        )
+        stores = (kept.accounts, kept.approvals, kept.runs)
+        return Exchange(self.id, endpoint, self.tenant, disguise, identity, *stores, time.time, self._has_waited)
+
+    def _has_waited(self, seconds: float) -> None:
+        self.record.waited += seconds
 
     @property
     def id(self) -> str:

@@ -50,7 +50,7 @@ class Record:
     first_byte: float = 0.0
     """When the reply's headers were here."""
     waited: float = 0.0
-    """Seconds spent waiting for the provider or the client; all the rest is our own doing."""
+    """Seconds spent waiting for the provider, the client or an admin; all the rest is our own doing."""
 
     def line(self, now: float) -> dict[str, Any]:
         """The log line's fields; times in milliseconds."""

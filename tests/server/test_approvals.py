@@ -105,9 +105,15 @@ class Office:
         return self.running.ask(request(b"POST", path, json.dumps(fields).encode(), JSON, bearer(key)))
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        wait_for(lambda: f'"{name}"' in self.log.read_text())
-        said = map(json.loads, self.log.read_text().splitlines())
-        return [line for line in said if line.get("event") == name]
+        return [line for line in self._lines(f'"{name}"') if line.get("event") == name]
+
+    def exchanges(self) -> list[dict[str, Any]]:
+        """The log's lines of exchanges at the provider."""
+        return [line for line in self._lines('"endpoint"') if "endpoint" in line]
+
+    def _lines(self, sign: str) -> list[dict[str, Any]]:
+        wait_for(lambda: sign in self.log.read_text())
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
 
 
 def policy_of(
@@ -189,6 +195,8 @@ def test_nobody_answers_in_time(office: Any, upstream: Upstream) -> None:
         assert names(answer) == []
         assert b"nobody has approved it in time" in answer.body
         assert talk.waiting() == []
+        (line,) = talk.exchanges()
+        assert line["total_ms"] - line["overhead_ms"] >= 200
 
 
 def test_a_client_that_leaves_takes_its_entry_away(office: Any, upstream: Upstream) -> None:

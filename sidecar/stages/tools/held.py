@@ -109,14 +109,19 @@ class Held:
 
     async def _confirmed(self, weighed: Sequence[Weighed]) -> list[Weighed]:
         """All that wait, wait at once."""
-        return list(await asyncio.gather(*map(self._confirm, weighed)))
+        weighed = [one._replace(judged=self._final(one)) for one in weighed]
+        if all(one.judged.word != "confirm" for one in weighed):
+            return weighed
+        began = self.exchange.now()
+        confirmed = list(await asyncio.gather(*map(self._confirm, weighed)))
+        self.exchange.waited(max(0.0, self.exchange.now() - began))
+        return confirmed
 
     async def _confirm(self, one: Weighed) -> Weighed:
-        judged = self._final(one)
-        if judged.word != "confirm":
-            return one._replace(judged=judged)
+        if one.judged.word != "confirm":
+            return one
         seconds = self.stage.config.confirm.timeout
-        return one._replace(judged=await confirmed(self.exchange, one.proposed, judged, seconds))
+        return one._replace(judged=await confirmed(self.exchange, one.proposed, one.judged, seconds))
 
     # --- asking again ---
 
