@@ -160,6 +160,7 @@ class Reader:
         """Reads one thing that can be around calls, or the call. Whether a call may still follow."""
         tape, cursor = self._tape, self._tape.cursor
         char = yield from tape.peek_past_space()
+        tape.bound()
         word = yield from cursor.ahead(self._words + self._closes())
         mark = self._dialect.marks.get(word)
         if word and mark is None:

@@ -120,6 +120,11 @@ class Tape:
         """Whether what is held is too long for an envelope. That must not depend on when text came."""
         return self._held_size + self.cursor.at - self.cursor.start > MAX_HELD
 
+    def bound(self) -> None:
+        """To be called before what depends on it: what is too long is let go of here, however the text was cut."""
+        if self.holding and self.too_long:
+            self.release()
+
     @property
     def line_begins(self) -> bool:
         """Whether what is held begins a line, when it is white space alone."""

@@ -175,6 +175,7 @@ def bounded(sizes: Mapping[str, int]) -> Iterator[None]:
 @example(text=f"a{LISTED}  x", places=[], cut=False, sizes={"space": 1})
 @example(text=f"<|python_tag|><tool_call><tool_call>{LISTED}", places=[], cut=False, sizes={"held": 20})
 @example(text=f"<|python_tag|><|python_tag|>[{LISTED}]", places=[], cut=False, sizes={"held": 20})
+@example(text='````json\n{"tool":"{find","arguments":{}}\n````\nok', places=[], cut=False, sizes={"held": 8})
 def test_nor_do_they_at_the_bounds(
     dialect: str, text: str, places: list[int], cut: bool, sizes: dict[str, int]
 ) -> None:
