@@ -87,7 +87,7 @@ def bench(plan: Plan, policy: Path, wanted: set[str] | None, cores: Cores, *, in
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("all", "micro", "ledger"), default="all")
+    parser.add_argument("what", nargs="?", choices=("all", "micro", "ledger", "agents"), default="all")
     parser.add_argument("--quick", action="store_true", help="under a minute, for development")
     parser.add_argument("--rounds", type=int, help="how many rounds (5; quick: 2)")
     parser.add_argument("--only", help="subjects to start beside direct, with commas: nginx,sidecar default")
@@ -145,6 +145,18 @@ def run_ledger() -> int:
     return 0
 
 
+def run_agents(options: argparse.Namespace) -> int:
+    """Requests as agents send them, under policies that do more than look for secrets; 1 when one of them failed."""
+    from bench import agents
+
+    cores = Cores.choose()
+    pin(cores.load)
+    show_facts(cores)
+    rows = agents.measured(cores, plan_of(options).rounds)
+    print(agents.report(rows))
+    return int(any(row.errors for row in rows))
+
+
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     # As an exception, so that every started process is ended on the way out.
     sys.exit(128 + number)
@@ -159,6 +171,8 @@ def main(arguments: list[str]) -> int:
             return run_micro(options)
         case "ledger":
             return run_ledger()
+        case "agents":
+            return run_agents(options)
         case _:
             return run_all(options)
 

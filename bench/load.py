@@ -8,6 +8,7 @@ import asyncio
 import http.client
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -41,8 +42,11 @@ class Load:
     first_bytes: list[float] = field(default_factory=list)
 
 
-def body(model: str, stream: bool) -> bytes:
-    """A chat request of about 800 bytes, as the official client writes it."""
+Fields = Mapping[str, object]
+
+
+def body(model: str, stream: bool, more: Fields | None = None) -> bytes:
+    """A chat request of about 800 bytes, as the official client writes it, with `more` fields."""
     request: dict[str, object] = {
         "messages": [
             {"role": "system", "content": PROMPT_SYSTEM},
@@ -53,6 +57,7 @@ def body(model: str, stream: bool) -> bytes:
     }
     if stream:
         request |= {"stream": True, "stream_options": {"include_usage": True}}
+    request.update(more or {})
     return json.dumps(request, separators=(",", ":")).encode()
 
 
@@ -77,9 +82,9 @@ def headers(target: Target) -> dict[str, str]:
     }
 
 
-def request_bytes(target: Target, model: str, stream: bool) -> bytes:
+def request_bytes(target: Target, model: str, stream: bool, more: Fields | None = None) -> bytes:
     """The whole request as it goes onto the wire."""
-    content = body(model, stream)
+    content = body(model, stream, more)
     lines = [
         f"POST {PATH} HTTP/1.1",
         *(f"{k}: {v}" for k, v in headers(target).items()),
@@ -192,7 +197,16 @@ def once(target: Target, model: str, *, stream: bool) -> bytes:
         connection.close()
 
 
-def closed_loop(target: Target, model: str, *, stream: bool, count: int, connections: int, limit: float = 60.0) -> Load:
+def closed_loop(
+    target: Target,
+    model: str,
+    *,
+    stream: bool,
+    count: int,
+    connections: int,
+    limit: float = 60.0,
+    more: Fields | None = None,
+) -> Load:
     """Send `count` requests over `connections` connections; what is not answered in `limit` s is an error."""
-    request = request_bytes(target, model, stream)
+    request = request_bytes(target, model, stream, more)
     return uvloop.run(_drive(target, request, count, connections, stream, limit))

@@ -2,7 +2,8 @@
 
 A body with `"stream": true` gets an event stream; its model says which: `stream-200-0ms` is 200 words back to
 back, `stream-50-20ms` is 50 words, one every 20 ms. Anything else gets a buffered reply of about 700 bytes.
-The model `leak` says something that looks like a key, buffered or streamed.
+The model `leak` says something that looks like a key, buffered or streamed. Buffered, `calls` calls a tool, `told` says
+the same call as text, and `object` says an object.
 """
 
 import argparse
@@ -10,11 +11,11 @@ import asyncio
 import json
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import uvloop
 
@@ -30,6 +31,7 @@ _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]+)[^\r\n]*\r\n")
 _STREAM = re.compile(rb'"stream":\s*true')
 _LEAK = re.compile(rb'"model":\s*"(?:[^"]*/)?leak"')
+_KIND = re.compile(rb'"model":\s*"(?:[^"]*/)?(calls|told|object)"')
 _SHAPE = re.compile(rb'"model":\s*"(?:[^"]*/)?stream-(\d+)-(\d+)ms"')
 # Successive streams start their pacing at evenly spread phases, so that frames of different streams do not
 # arrive in one read-ready round: multiples of the golden ratio never cluster.
@@ -42,6 +44,12 @@ _USAGE = {
     "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
     "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
 }
+
+
+# A call of a tool, as fields and as text.
+ARGUMENTS = {"query": "the page that we spoke of", "most": 3}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "tool_3", "arguments": json.dumps(ARGUMENTS)}}
+TOLD = {"tool": "tool_3", "arguments": ARGUMENTS}
 
 
 class Request(NamedTuple):
@@ -63,16 +71,19 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def buffered_reply(content: str) -> bytes:
+def buffered_reply(content: str | None, calls: Sequence[dict[str, Any]] = ()) -> bytes:
     """Head and body of the answer to a request that does not stream."""
-    message = {"role": "assistant", "content": content, "refusal": None}
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+    if calls:
+        message["tool_calls"] = list(calls)
+    reason = "tool_calls" if calls else "stop"
     body = _json(
         {
             "id": "chatcmpl-CJ5w1bQx0pYhT3sVnE8mZkR2uLdGa",
             "object": "chat.completion",
             "created": _CREATED,
             "model": "gpt-4o-mini-2024-07-18",
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
             "usage": _USAGE,
             "service_tier": "default",
             "system_fingerprint": "fp_560af6e559",
@@ -173,6 +184,11 @@ class Provider(asyncio.Protocol):
     reply = buffered_reply(PROSE[:240])
     leak = buffered_reply(LEAK)
     leak_stream = b"".join(stream_writes([LEAK[i : i + 4] for i in range(0, len(LEAK), 4)]))
+    kinds: ClassVar = {
+        b"calls": buffered_reply(None, [CALL]),
+        b"told": buffered_reply("Let me see.\n```tool_call\n" + json.dumps(TOLD) + "\n```"),
+        b"object": buffered_reply('{"colour": "black", "words": 4}'),
+    }
     empty = _head(b"application/json", b"content-length: 2") + b"{}"
     phases = count()
 
@@ -207,6 +223,8 @@ class Provider(asyncio.Protocol):
             self.transport.write(self.empty)
         elif _LEAK.search(request.body):
             self.transport.write(self.leak_stream if _STREAM.search(request.body) else self.leak)
+        elif kind := _KIND.search(request.body):
+            self.transport.write(self.kinds[kind[1]])
         elif not _STREAM.search(request.body):
             self.transport.write(self.reply)
         else:
