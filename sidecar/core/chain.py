@@ -21,6 +21,8 @@ class Step:
     counts: bool = False
     asks: bool = False
     """Whether the stage may make calls of its own, through the port that it is given with a request."""
+    reads_tools: bool = True
+    """Whether the stage looks at the texts of tool definitions, which are many and the same in every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Chain:
     """Whether a stage wants to know what the provider says was used."""
     asks: bool = False
     """Whether a stage may make calls of its own."""
+    reads_tools: bool = False
+    """Whether a stage looks at the texts of tool definitions."""
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> "Chain":
@@ -52,6 +56,7 @@ class Chain:
             up=tuple(sorted(live, key=lambda step: step.order)),
             counts=any(step.counts for step in live),
             asks=any(step.asks for step in live),
+            reads_tools=any(step.reads_tools for step in live),
         )
 
     def inside(self, step: Step) -> "Chain":

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple
 
@@ -64,8 +64,7 @@ class Call:
         fields = document if isinstance(document, dict) else {}
         hop.record.streamed = fields.get("stream", self._endpoint.streams_unasked) is True
         route = self._route(fields)
-        read = self._wire.request_slots if document is not None else _no_slots
-        request = core.Request(document, None, hop.record.model, hop.record.target, reread=read)
+        request = core.Request(document, None, hop.record.model, hop.record.target, reread=self._reads())
         refuse_uninspected(hop.in_force.snapshot.policy, fields, request)
         asks = self.run.chain.counts and hop.record.streamed and self._wire.ask_usage(fields)
         if self._waiting is None or not hop.record.streamed:
@@ -100,6 +99,14 @@ class Call:
             self.unknown = answered.bridge.unknown
 
     # --- the request ---
+
+    def _reads(self) -> Callable[[Any], list[Slot]]:
+        """How the texts that somebody looks at are found."""
+        if self._body.document is None:
+            return _no_slots
+        refuses_unknown = self._hop.in_force.snapshot.policy.unknown == "deny"
+        everything = refuses_unknown or self.run.chain.reads_tools
+        return self._wire.request_slots if everything else self._wire.but_tools
 
     def _route(self, document: dict[str, Any]) -> Route:
         """What can serve the request: for one without a model the default provider. Raises ModelNotFound."""

@@ -48,15 +48,15 @@ def build(
         (Guardrail.of(c, scrub.replacement, scrub.hash_key, sees_unknown=sees_unknown), Mode(c.mode))
         for c in guardrails
     ]
-    steps = [Step(rail, mode, GUARDRAILS) for rail, mode in rails]
+    steps = [Step(rail, mode, GUARDRAILS, reads_tools=rail.reads_tools) for rail, mode in rails]
     disguised = [m.name for rail, mode in rails if rail.literals and mode is Mode.ENFORCE for m in rail.rules.matchers]
     if disguised:
-        steps.append(Step(Restore.of(disguised), Mode.ENFORCE, RESTORE))
+        steps.append(Step(Restore.of(disguised), Mode.ENFORCE, RESTORE, reads_tools=False))
     if scrub.max_chars.tool_results is not None:
-        steps.append(Step(Bounds(scrub.max_chars.tool_results), Mode.ENFORCE, SCRUB))
+        steps.append(Step(Bounds(scrub.max_chars.tool_results), Mode.ENFORCE, SCRUB, reads_tools=False))
     if structured is not None:
         stage = Structured.of(structured, VIEWS, scrub.max_chars.errors)
-        steps.append(Step(stage, Mode(structured.mode), STRUCTURED, asks=True))
+        steps.append(Step(stage, Mode(structured.mode), STRUCTURED, asks=True, reads_tools=False))
     return (*steps, *_tools(tools), *_budgets(budgets, Prices.of(prices)))
 
 
@@ -64,8 +64,8 @@ def _tools(config: ToolsConfig | None) -> Iterator[Step]:
     """The rules about calls, and what happens to their results."""
     if config is not None and config.mode != "off":
         mode, results = Mode(config.mode), config.results
-        yield Step(Tools.of(config, VIEWS), mode, TOOLS, asks=True)
-        yield Step(Results(results.max_chars, results.frame, VIEWS), mode, SCRUB)
+        yield Step(Tools.of(config, VIEWS), mode, TOOLS, asks=True, reads_tools=False)
+        yield Step(Results(results.max_chars, results.frame, VIEWS), mode, SCRUB, reads_tools=False)
 
 
 def _budgets(budgets: Sequence[BudgetConfig], prices: Prices) -> Iterator[Step]:
@@ -73,4 +73,6 @@ def _budgets(budgets: Sequence[BudgetConfig], prices: Prices) -> Iterator[Step]:
     for mode in (Mode.ENFORCE, Mode.SHADOW):
         of_mode = [budget for budget in budgets if budget.mode == mode]
         if of_mode:
-            yield Step(Budgets.of(of_mode, prices, shadow=mode is Mode.SHADOW), mode, BUDGETS, counts=True)
+            yield Step(
+                Budgets.of(of_mode, prices, shadow=mode is Mode.SHADOW), mode, BUDGETS, counts=True, reads_tools=False
+            )

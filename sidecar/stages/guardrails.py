@@ -217,6 +217,9 @@ class Places:
         self._kinds, self._sees_unknown = kinds, sees_unknown
         self._known: dict[Surface, bool] = {}
 
+    def hold(self, kind: Kind) -> bool:
+        return kind in self._kinds
+
     def __contains__(self, surface: Surface) -> bool:
         known = self._known.get(surface)
         if known is None:
@@ -278,6 +281,11 @@ class Guardrail:
 
     def open(self, exchange: Exchange) -> Visit:
         return GuardrailVisit(self, exchange)
+
+    @property
+    def reads_tools(self) -> bool:
+        """Also where a text that looks like a placeholder must not become one."""
+        return self.places.hold(Kind.TOOLS) or self.literals is not None
 
     @property
     def edits(self) -> bool:

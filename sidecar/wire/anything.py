@@ -53,6 +53,9 @@ def request_slots(document: Any) -> list[Slot]:
     return [slot for _, slot in _texts([document], 0, UNKNOWN, ())]
 
 
+but_tools = request_slots
+
+
 def _texts(holder: Any, key: str | int, surface: Surface, place: Place) -> Iterator[tuple[Place, Slot]]:
     """Every string at and below a place, but for payloads in base64 that are no text."""
     value = holder[key]

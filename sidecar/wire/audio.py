@@ -85,6 +85,9 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return list(_request_slots(document))
 
 
+but_tools = request_slots
+
+
 def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
     for field, surface in _FIELDS.items():
         yield from optional(document, field, surface)

@@ -125,7 +125,15 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return list(_request_slots(document))
 
 
-def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
+def but_tools(document: dict[str, Any]) -> list[Slot]:
+    """The same, without definitions of tools."""
+    return list(_request_slots(document, without=_DEFINITIONS))
+
+
+_DEFINITIONS = frozenset(("tools", "functions"))
+
+
+def _request_slots(document: dict[str, Any], without: AbstractSet[str] = frozenset()) -> Iterator[Slot]:
     messages = document.get("messages")
     if isinstance(messages, list):
         for index, message in enumerate(messages):
@@ -136,7 +144,7 @@ def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
     elif messages is not None:
         yield from walk(document, "messages", REQUEST_CONTENT[Kind.USER])
     for field, value in document.items():
-        if type(value) in (str, dict, list) and field != "messages":
+        if type(value) in (str, dict, list) and field != "messages" and field not in without:
             yield from _field(document, field, value)
 
 

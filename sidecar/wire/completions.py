@@ -59,6 +59,9 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return list(_request_slots(document))
 
 
+but_tools = request_slots
+
+
 def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
     for field, surface in _FIELDS.items():
         # A prompt of numbers needs no walk, and may be long.

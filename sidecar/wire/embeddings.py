@@ -38,6 +38,9 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return list(_request_slots(document))
 
 
+but_tools = request_slots
+
+
 def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
     if not small.numbers(document.get("input")):
         yield from content(document, INPUT, "input")

@@ -197,7 +197,15 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return list(_request_slots(document))
 
 
-def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
+def but_tools(document: dict[str, Any]) -> list[Slot]:
+    """The same, without definitions of tools."""
+    return list(_request_slots(document, without=_DEFINITIONS))
+
+
+_DEFINITIONS = frozenset(("tools",))
+
+
+def _request_slots(document: dict[str, Any], without: AbstractSet[str] = frozenset()) -> Iterator[Slot]:
     if "system" in document:
         for _, slot in _content(document, "system", _SYSTEM, UNKNOWN):
             yield slot
@@ -211,7 +219,7 @@ def _request_slots(document: dict[str, Any]) -> Iterator[Slot]:
     elif messages is not None:
         yield from walk(document, "messages", _MESSAGES["user"]["text"])
     for field, value in document.items():
-        if type(value) in (str, dict, list) and field not in ("system", "messages"):
+        if type(value) in (str, dict, list) and field not in ("system", "messages") and field not in without:
             yield from _field(document, field, value)
 
 

@@ -18,6 +18,7 @@ REQUEST_SURFACES = messages.REQUEST_SURFACES
 REPLY_SURFACES = (messages.ERROR, messages.OPAQUE, messages.UNKNOWN_REPLY)
 
 request_slots = messages.request_slots
+but_tools = messages.but_tools
 reply_texts = messages.reply_texts
 plain = messages.plain
 choices_in = messages.choices_in

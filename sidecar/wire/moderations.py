@@ -38,6 +38,9 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return [*content(document, INPUT, "input"), *others(document, {"input"}, _SETTINGS, UNKNOWN)]
 
 
+but_tools = request_slots
+
+
 def reply_texts(document: dict[str, Any]) -> list[Spoken]:
     """The texts of a reply, which should have none."""
     found, odd = small.entries(document, "results", OPAQUE)

@@ -372,7 +372,7 @@ class Api:
     REQUEST_SURFACES = REQUEST_SURFACES
     REPLY_SURFACES = REPLY_SURFACES
 
-    request_slots = staticmethod(request_slots)
+    request_slots = but_tools = staticmethod(request_slots)
     reply_texts = staticmethod(reply_texts)
     plain = staticmethod(plain)
     choices_in = staticmethod(small.choices_in)

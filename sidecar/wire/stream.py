@@ -102,6 +102,9 @@ class Wire(Protocol):
     def request_slots(self, document: Document) -> list[Slot]:
         """Every text of a request. What has an unexpected shape is walked, so that no text hides in it."""
 
+    def but_tools(self, document: Document) -> list[Slot]:
+        """The same for whoever does not look at texts of the kind `tools`: definitions of tools may be left out."""
+
     def reply_texts(self, document: Document) -> list[Spoken]:
         """Every text of a whole reply or of one frame."""
 

@@ -18,6 +18,7 @@ from .places import OPAQUE as OPAQUE
 from .places import REPLY_SURFACES as REPLY_SURFACES
 from .places import REQUEST_SURFACES as REQUEST_SURFACES
 from .places import UNKNOWN as UNKNOWN
+from .request import but_tools as but_tools
 from .request import request_slots as request_slots
 from .writing import answer as answer
 from .writing import answer_frames as answer_frames

@@ -4,6 +4,7 @@ They are `/v1/responses/compact`, `/v1/responses/input_tokens` and, for `items`,
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ...core.surface import Kind, Slot
@@ -20,8 +21,16 @@ def request_slots(document: dict[str, Any]) -> list[Slot]:
     return list(_slots(document))
 
 
-def _slots(document: dict[str, Any]) -> Iterator[Slot]:
+def but_tools(document: dict[str, Any]) -> list[Slot]:
+    """The same, without definitions of tools."""
+    return list(_slots(document, without=_DEFINITIONS))
+
+
+_DEFINITIONS = frozenset(("tools",))
+
+
+def _slots(document: dict[str, Any], without: AbstractSet[str] = frozenset()) -> Iterator[Slot]:
     for field, surface in _SAID.items():
         if document.get(field) is not None:
             yield from (found.slot for _, found in items(document, field, REQUEST, surface))
-    yield from (found.slot for found in fields(document, REQUEST_FIELDS, REQUEST.fields, (), _SAID.keys()))
+    yield from (found.slot for found in fields(document, REQUEST_FIELDS, REQUEST.fields, (), _SAID.keys() | without))
