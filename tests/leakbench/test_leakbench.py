@@ -1,11 +1,11 @@
-"""The benchmark's verdict is read right, and the sidecar passes it with one cut through each value."""
+"""The benchmark's verdict is read right, and its part about requests is passed. `make leakbench` runs all of it."""
 
 import copy
 from typing import Any
 
 import pytest
 
-from .parts import Unavailable, gateway, install, replies, requests
+from .parts import Unavailable, gateway, install, requests
 from .verdict import faults
 
 CASE = {
@@ -91,10 +91,3 @@ def test_no_value_of_the_caller_reaches_the_provider_and_all_come_back() -> None
     with gateway("test-requests") as (sidecar, port):
         done = requests(sidecar, port)
     assert done.code == 0, done.said
-
-
-@pytest.mark.usefixtures("benchmark")
-def test_no_value_of_the_provider_comes_through() -> None:
-    with gateway("test-replies") as (sidecar, port):
-        done, reports = replies(sidecar, port)
-    assert faults(reports["report"], reports["partial"]) == [], done.said

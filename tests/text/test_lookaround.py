@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, reject
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from sidecar.errors import PatternError
@@ -153,7 +153,7 @@ _CHARS = [*map(chr, range(128)), *"éÉßλΩ€😀٣ſ\u212a\u00a0"]
 _TURKISH = ["ı", "İ"]
 
 
-@MANY
+@settings(MANY, max_examples=MANY.max_examples // 3)
 @given(st.one_of(st.sampled_from(_UNITS), classes), st.sampled_from(_CHARS + _TURKISH))
 def test_an_atom_means_the_same_to_both_engines(source: str, char: str) -> None:
     try:
