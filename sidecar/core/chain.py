@@ -1,6 +1,6 @@
 """Runs a call through its stages: down for the request, up for the reply. The one place that obeys decisions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .decision import Answer, Block, Decision, Finish, Mode, Pass, Refuse, Replace, Stop
@@ -47,21 +47,21 @@ class Chain:
     """Whether a stage may make calls of its own."""
     reads_tools: bool = False
     """Whether a stage looks at the texts of tool definitions."""
+    inside: Mapping[int, "Chain"] = field(default_factory=dict)
+    """By its place in `down`, what stands inside a step that asks."""
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> "Chain":
         live = [step for step in steps if step.mode is not Mode.OFF]
+        down = tuple(sorted(live, key=lambda step: -step.order))
         return cls(
-            down=tuple(sorted(live, key=lambda step: -step.order)),
+            down=down,
             up=tuple(sorted(live, key=lambda step: step.order)),
             counts=any(step.counts for step in live),
             asks=any(step.asks for step in live),
             reads_tools=any(step.reads_tools for step in live),
+            inside={at: cls.of(down[at + 1 :]) for at, step in enumerate(down) if step.asks},
         )
-
-    def inside(self, step: Step) -> "Chain":
-        """The part of the chain that stands inside a step."""
-        return Chain.of(self.down[self.down.index(step) + 1 :])
 
     def open(self, exchange: Exchange, asking: "Asking | None" = None) -> "Run":
         """`asking` makes the port of a step that asks; without it none does."""
@@ -111,10 +111,10 @@ class Run:
 
         Raises the error of a stage that refuses it.
         """
-        for step in self.chain.down:
+        for at, step in enumerate(self.chain.down):
             visit = self._visits[id(step)] = step.stage.open(self.exchange)
             if step.asks:
-                request.port = self._port(step, request)
+                request.port = self._port(at, step, request)
             decision = await visit.request(request)
             self._note(step, decision)
             if step.mode is not Mode.ENFORCE:
@@ -136,11 +136,11 @@ class Run:
                     return None
         return None
 
-    def _port(self, step: Step, request: Request) -> Port | None:
+    def _port(self, at: int, step: Step, request: Request) -> Port | None:
         """Who only watches asks for nothing."""
         if self.asking is None or step.mode is not Mode.ENFORCE:
             return None
-        return self.asking(self.chain.inside(step), self, request)
+        return self.asking(self.chain.inside[at], self, request)
 
     def send(self, event: Event) -> Sequence[Event]:
         """One event of a request that arrives in pieces, after `request`: through every stage, outer to inner."""
