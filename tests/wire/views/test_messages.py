@@ -16,7 +16,7 @@ from sidecar.wire.views import VIEWS, messages
 from tests.wire.fuzz import examples
 from tests.wire.messages_talk import ASK, block, call, client, end, read, start, text, thinking, whole
 
-from .anything import OBJECTS, ask_all, hear_all, mutated
+from .anything import OBJECTS, ask_all, hear_all, mutated, over_the_wire
 
 VIEW: View = messages
 Document = dict[str, Any]
@@ -562,12 +562,6 @@ REQUESTS: list[Document] = [
 ]
 REPLIES = [*WHOLE, COMPACTED, whole(use("key", toolset_name="computer"), container={"id": "c"})]
 FRAMES = [frame for frames in GOLDEN for frame in frames]
-
-
-def over_the_wire(document: Document) -> Document:
-    """With its numbers as the sidecar holds them."""
-    read_: Document = jsondoc.decode(jsondoc.encode(document))
-    return read_
 
 
 @examples(150)

@@ -23,7 +23,7 @@ from tests.wire.responses_talk import Cut, Document, copies, heard, said
 from tests.wire.responses_talk import events as told_events
 from tests.wire.responses_talk import response as told_response
 
-from .anything import OBJECTS, ask_all, hear_all, mutated
+from .anything import OBJECTS, ask_all, hear_all, mutated, over_the_wire
 
 VIEW: View = responses
 
@@ -865,12 +865,6 @@ REPLIES = [
     response([WEB, MCP, APPROVAL]),
 ]
 FRAMES = [frame for items in GOLDEN for frame in events(items, pieces)]
-
-
-def over_the_wire(document: Document) -> Document:
-    """With its numbers as the sidecar holds them."""
-    read: Document = jsondoc.decode(jsondoc.encode(document))
-    return read
 
 
 @examples(150)
