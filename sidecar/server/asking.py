@@ -21,7 +21,7 @@ from ..upstream.targets import Provider
 from ..wire import jsondoc
 from ..wire.conversation import View, gathered
 from ..wire.stream import SSE
-from ..wire.views import VIEWS
+from ..wire.views import view_of
 from .call import Body, Call, settled
 from .decided import tripped
 from .door import Hop
@@ -77,7 +77,7 @@ class Calls:
 
     def __init__(self, hop: Hop, endpoint: Endpoint, body: Body) -> None:
         self._hop, self._endpoint, self._body = hop, endpoint, body
-        self._view = VIEWS.get(endpoint.wire.NAME)
+        self._view = view_of(endpoint.wire.NAME)
         self._numbers = count(1)
         self._made = 0
         self._used = NOT_REPORTED

@@ -96,6 +96,10 @@ class Asked(Protocol):
     @property
     def choice(self) -> Choice: ...
     @property
+    def streams(self) -> bool:
+        """Whether the reply is to be a stream."""
+
+    @property
     def parallel(self) -> bool:
         """Whether the model may make several calls at once."""
 

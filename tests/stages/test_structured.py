@@ -421,6 +421,11 @@ def test_a_reply_that_is_no_stream_is_held_all_the_same() -> None:
     assert len(call.calls) == 2
 
 
+def test_no_stream_is_asked_for_by_null() -> None:
+    call = Call(stream="pass")
+    assert content(call.ask(asks_for(CODE, stream=None), says("{}"), says(GOOD))) == GOOD
+
+
 def test_a_stream_is_held_where_the_policy_does_not_say_otherwise() -> None:
     call = Call()
     assert content(call.ask(asks_for(CODE, stream=True), says("{}"), says(GOOD))) == GOOD

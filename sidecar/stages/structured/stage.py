@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from ...core.decision import PASS, Decision, Pass, Refuse
 from ...core.events import Event
@@ -91,7 +91,7 @@ class StructuredVisit(Visit):
             return self._unusable(error)
         if form is None:
             return PASS
-        if request.port is None or (stage.config.stream == "pass" and self._streams(request.document)):
+        if request.port is None or (stage.config.stream == "pass" and asked.streams):
             self._watching = Watching(form)
             return PASS
         held = Held(view, form, stage.config.max_repair_attempts, stage.config.max_quoted, stage.max_output)
@@ -122,7 +122,3 @@ class StructuredVisit(Visit):
         message = f"The schema of the reply's form cannot be used: {error}."
         refused = InvalidRequest(message, param=_FIELDS.get(self._exchange.endpoint))
         return Refuse(RULE, refused, (finding("unusable", ASKED),))
-
-    def _streams(self, document: dict[str, Any]) -> bool:
-        """Ollama's own API streams unless it is told not to."""
-        return document.get("stream", self._exchange.endpoint.startswith("ollama")) is not False

@@ -48,7 +48,7 @@ class ToolsVisit(Visit):
             # In shadow there is a reply all the same.
             self._watch(offer, course)
             return Block(PIN, DEFINITIONS, found)
-        if request.port is None or not self._holds(offer, document):
+        if request.port is None or not self._holds(offer, asked):
             self._watch(offer, course)
             return Pass(found) if found else PASS
         held = Held(stage, self._exchange, view, offer, self._rules, course, [*found])
@@ -66,12 +66,12 @@ class ToolsVisit(Visit):
 
     # --- what is known before the model is asked ---
 
-    def _holds(self, offer: Offer, document: dict[str, Any]) -> bool:
+    def _holds(self, offer: Offer, asked: Asked) -> bool:
         """Whether a reply may have to be denied, or asked for again: all others go through as they come."""
         config = self._stage.config
         if offer.names_none:
             return False
-        if config.stream == "pass" and self._streams(document):
+        if config.stream == "pass" and asked.streams:
             if self._exchange.endpoint != "responses":
                 return False
             return any(self._rules.may_deny(name) for name, tool in offer.tools.items() if _is_nameless(tool))
@@ -82,11 +82,6 @@ class ToolsVisit(Visit):
     def _may_deny(self, offer: Offer) -> bool:
         """The names of a server's tools are not known before they are called."""
         return (offer.approvals and self._rules.may_deny_any) or any(map(self._rules.may_deny, offer.tools))
-
-    def _streams(self, document: dict[str, Any]) -> bool:
-        """Ollama's own API streams unless it is told not to."""
-        said = document.get("stream")
-        return said is not False if self._exchange.endpoint.startswith("ollama") else said is True
 
     def _changed_tools(self, asked: Asked) -> tuple[Finding, ...]:
         pin = self._stage.config.pin

@@ -72,6 +72,10 @@ class Asked(Turns):
         return Choice()
 
     @property
+    def streams(self) -> bool:
+        return ollama.streamed(self._document)
+
+    @property
     def parallel(self) -> bool:
         return True
 
@@ -247,13 +251,4 @@ def _place(name: str) -> int:
 # --- the view ----------------------------------------------------------------------------------------------------
 
 
-def asked(document: Object) -> Asked:
-    return Asked(document)
-
-
-def replied(document: Object) -> Replied:
-    return Replied(document)
-
-
-def gather() -> Gather:
-    return Gather()
+asked, replied, gather = Asked, Replied, Gather

@@ -39,6 +39,10 @@ class Asked(Turns):
         return _named(given) if isinstance(given, dict) else Choice()
 
     @property
+    def streams(self) -> bool:
+        return self._document.get("stream") is True
+
+    @property
     def parallel(self) -> bool:
         older = bool(objects(self._document.get("functions"))) and not objects(self._document.get("tools"))
         return self._document.get("parallel_tool_calls") is not False and not older

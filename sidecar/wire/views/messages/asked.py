@@ -50,6 +50,10 @@ class Asked:
         return [text_of(each.get("name")) for each in hosted]
 
     @property
+    def streams(self) -> bool:
+        return self._document.get("stream") is True
+
+    @property
     def parallel(self) -> bool:
         return mapping(self._document.get("tool_choice")).get("disable_parallel_tool_use") is not True
 

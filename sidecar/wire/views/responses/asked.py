@@ -57,6 +57,10 @@ class Asked:
         return Choice()
 
     @property
+    def streams(self) -> bool:
+        return self._document.get("stream") is True
+
+    @property
     def parallel(self) -> bool:
         return self._document.get("parallel_tool_calls") is not False
 
