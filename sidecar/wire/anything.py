@@ -180,6 +180,7 @@ plain = small.plain
 choices_in = small.choices_in
 spoil = small.spoil
 ask_usage = small.ask_usage
+hosted = small.hosted
 answer = small.answer
 answer_frames = small.answer_frames
 error_body = small.error_body

@@ -190,6 +190,7 @@ def spoil(document: dict[str, Any], lane: Lane) -> None:
 
 usage = small.usage
 ask_usage = small.ask_usage
+hosted = small.hosted
 event_of = small.event_of
 
 

@@ -15,6 +15,7 @@ from ..errors import ExchangeError
 from . import asking, jsondoc, several, small, sse
 from . import usage as reported
 from .errors import openai_shape
+from .hosted import nowhere
 from .several import index_of
 from .stream import Spoken
 from .walk import content, optional, others, walk
@@ -574,6 +575,7 @@ def usage(document: dict[str, Any]) -> Usage | None:
 
 
 ask_usage = asking.include_usage
+hosted = nowhere
 
 
 # --- replies of our own --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ..core.surface import Kind, Lane, Slot, Surface
 from ..core.usage import NOT_REPORTED
 from . import asking, jsondoc, several, small, sse
 from .errors import openai_shape
+from .hosted import nowhere
 from .several import index_of
 from .stream import Spoken
 from .walk import optional, others, walk
@@ -129,6 +130,7 @@ def spoil(document: dict[str, Any], lane: Lane) -> None:
 error_text = small.error_text
 usage = small.usage
 ask_usage = asking.include_usage
+hosted = nowhere
 
 
 def event_of(document: dict[str, Any]) -> bytes | None:

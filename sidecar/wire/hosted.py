@@ -66,15 +66,21 @@ def _text(holder: Document, field: str) -> str:
 # --- replies and frames ------------------------------------------------------------------------------------------
 
 
-def told(api: str, document: Document) -> list[Hosted]:
-    """What a whole reply or a frame tells; `api` is its wire's NAME."""
-    if api == "responses":
-        found = (of_item(item, choice) for choice, item in _items(document))
-    elif api == "messages":
-        found = (of_block(block, choice) for choice, block in _blocks(document))
-    else:
-        return []
+def in_responses(document: Document) -> list[Hosted]:
+    """What a whole reply or a frame tells."""
+    found = (of_item(item, choice) for choice, item in _items(document))
     return [each for each in found if each is not None]
+
+
+def in_messages(document: Document) -> list[Hosted]:
+    """The same in Messages."""
+    found = (of_block(block, choice) for choice, block in _blocks(document))
+    return [each for each in found if each is not None]
+
+
+def nowhere(document: Document) -> list[Hosted]:
+    """In an API whose replies tell of no such calls."""
+    return []
 
 
 def _items(document: Document) -> Iterator[tuple[int, Document]]:

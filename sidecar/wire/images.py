@@ -127,6 +127,7 @@ error_text = small.error_text
 spoil = small.spoil
 usage = small.usage
 ask_usage = small.ask_usage
+hosted = small.hosted
 event_of = small.event_of
 writer = Writer
 answer = small.answer

@@ -16,6 +16,7 @@ from ..errors import ExchangeError
 from . import asking, jsondoc, small, sse
 from . import usage as reported
 from .errors import anthropic_shape
+from .hosted import in_messages
 from .stream import Spoken
 from .walk import optional, others, payload, walk
 
@@ -663,6 +664,7 @@ def usage(document: dict[str, Any]) -> Usage | None:
 
 
 ask_usage = asking.nothing_to_ask
+hosted = in_messages
 
 
 # --- replies of our own --------------------------------------------------------------------------------------

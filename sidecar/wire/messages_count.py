@@ -38,6 +38,7 @@ def usage(document: dict[str, Any]) -> Usage | None:
 
 
 ask_usage = messages.ask_usage
+hosted = messages.hosted
 
 
 def answer(identity: dict[str, Any], text: str) -> dict[str, Any] | None:

@@ -72,6 +72,7 @@ error_text = small.error_text
 spoil = small.spoil
 usage = small.usage
 ask_usage = small.ask_usage
+hosted = small.hosted
 event_of = small.event_of
 writer = small.Writer
 answer = small.answer

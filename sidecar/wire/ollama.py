@@ -382,6 +382,7 @@ class Api:
     spoil = staticmethod(spoil)
     usage = staticmethod(usage)
     ask_usage = staticmethod(small.ask_usage)
+    hosted = staticmethod(small.hosted)
     error_body = staticmethod(error_body)
 
     def __init__(self, name: str, surface: Surface | None) -> None:

@@ -10,6 +10,7 @@ from ..errors import ExchangeError
 from . import asking
 from . import usage as reported
 from .errors import openai_shape
+from .hosted import nowhere
 from .stream import Spoken
 from .walk import optional, others, walk
 
@@ -96,6 +97,7 @@ def usage(document: dict[str, Any]) -> Usage | None:
 
 
 ask_usage = asking.nothing_to_ask
+hosted = nowhere
 
 
 def event_of(document: dict[str, Any]) -> bytes | None:

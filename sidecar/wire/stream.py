@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..core.chain import Run
 from ..core.decision import Block, Finish, Stop
-from ..core.events import Dropped, End, Event, Goes, Made, Stopped, Text, Used, Waits
+from ..core.events import Dropped, End, Event, Goes, Hosted, Made, Stopped, Text, Used, Waits
 from ..core.surface import Lane, Slot, Surface
 from ..core.usage import Usage, merged
 from ..errors import ExchangeError
-from . import hosted, jsondoc, sse
+from . import jsondoc, sse
 
 Document = dict[str, Any]
 
@@ -131,6 +131,9 @@ class Wire(Protocol):
 
     def usage(self, document: Document) -> Usage | None:
         """What a reply or frame reports; None where it tells nothing. A stream's reports are running totals."""
+
+    def hosted(self, document: Document) -> list[Hosted]:
+        """The calls of tools that the provider runs itself, as a whole reply or a frame tells of them."""
 
     def ask_usage(self, document: Document) -> bool:
         """Makes a request for a stream ask that its usage be reported too, where the API does so only when asked.
@@ -523,7 +526,7 @@ class ReplyStream:
         if (tokens := self._wire.usage(document)) is not None:
             self.tokens = merged(self.tokens or tokens, tokens)
             self._run.feed(Used(self.tokens))
-        for call in hosted.told(self._wire.NAME, document):
+        for call in self._wire.hosted(document):
             self._run.feed(call)
 
     def _texts(self, document: Document, texts: list[Spoken], out: Unit) -> list[_Edit]:
@@ -774,7 +777,7 @@ def edit_reply(wire: Wire, run: Run, document: Document) -> tuple[bool, Stop | N
     dropped: dict[Call, str] = {}
     waiting: dict[Lane, None] = {}
     calls: dict[Lane, None] = {}
-    for call in hosted.told(wire.NAME, document):
+    for call in wire.hosted(document):
         run.feed(call)
     for lane, slot, _ in wire.reply_texts(document):
         text = slot.text

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.core.events import Hosted
-from sidecar.wire.hosted import told
+from sidecar.wire.apis import APIS
 from sidecar.wire.views import VIEWS
 
 from .fuzz import examples
@@ -34,6 +34,13 @@ SERVER: Document = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_
 CLIENT: Document = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
 MESSAGE: Document = {"id": "m", "type": "message", "content": [CLIENT, SERVER], "stop_reason": "tool_use"}
 BLOCKS = [Hosted(1, "srvtoolu_1", "web_search")]
+
+
+WIRES = {wire.NAME: wire for wire in APIS}
+
+
+def told(api: str, document: Document) -> list[Hosted]:
+    return WIRES[api].hosted(document)
 
 
 def test_a_whole_reply() -> None:

@@ -9,6 +9,7 @@ from .events import choices_in as choices_in
 from .events import ended as ended
 from .events import error_text as error_text
 from .events import event_of as event_of
+from .events import hosted as hosted
 from .events import is_error as is_error
 from .events import plain as plain
 from .events import reply_texts as reply_texts

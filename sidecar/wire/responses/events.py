@@ -14,6 +14,7 @@ from ...core.surface import Kind, Lane, Slot, Surface
 from ...core.usage import Usage
 from .. import asking
 from .. import usage as reported
+from ..hosted import in_responses
 from ..stream import Spoken
 from . import items, places
 from .items import ANNOTATION, RESPONSE_FIELDS, Found, Path, Payload, Spec
@@ -283,6 +284,7 @@ def usage(document: dict[str, Any]) -> Usage | None:
 
 
 ask_usage = asking.nothing_to_ask
+hosted = in_responses
 
 
 def event_of(document: dict[str, Any]) -> bytes | None:
